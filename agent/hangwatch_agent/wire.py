@@ -1,0 +1,363 @@
+"""The language that agent and server speak: tagged msgpack frames over one WebSocket per node.
+
+This is the only module of the agent that the server may import. It holds data and its encoding, no
+behaviour. Unknown fields are ignored (msgspec's default), so a field may be added with a default; an
+unknown message type is refused with a reason. Every age and duration was measured on the node with
+its monotonic clock and is valid at the moment the frame was sent: the receiver adds the time since it
+received the frame, and never compares the wall clocks of two machines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+
+PROTOCOL = 1
+MAX_FRAME_BYTES = 8 * 1024 * 1024  # one node's full state or one capture, with room to spare
+MAX_RANKS_PER_NODE = 1024
+MAX_GROUPS_PER_RANK = 4096
+MAX_ENTRIES = 64  # newest recorder entries that travel per group
+MAX_FRAMES_PER_STACK = 256
+MAX_THREADS = 256
+MAX_TEXT = 4096  # characters in any free text that a job can influence
+
+
+class WireError(Exception):
+    """A frame that cannot be accepted; the text says why and goes back to the sender."""
+
+
+class Depth(StrEnum):
+    """How much of a rank can be seen (DESIGN 2.2)."""
+
+    BARE = "bare"
+    RAS = "ras"
+    PROBE = "probe"
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """One training run as every node derives it alike (DESIGN 2.5)."""
+
+    key: str
+    name: str
+    restart: int = 0  # restarts so far as the launcher counts them
+
+
+class GroupInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A process group, sent once per connection and rank set; heartbeats refer to it by gid."""
+
+    gid: str
+    launch: str
+    name: str
+    description: str
+    backend: str
+    ranks: str  # range text of sorted global ranks
+    epoch: int = 1
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One recorder entry: a collective as a rank entered it."""
+
+    seq: int  # the recorder's collective_seq_id, comparable across ranks
+    op: str  # without the backend's prefix: "all_reduce"
+    is_retired: bool
+    is_started: bool | None = None  # None where the recorder has no start events (gloo)
+    input_sizes: tuple[tuple[int, ...], ...] = ()
+    output_sizes: tuple[tuple[int, ...], ...] = ()
+    input_dtypes: tuple[str, ...] = ()
+    output_dtypes: tuple[str, ...] = ()
+    record_id: int = -1  # program order within this process and this recorder
+    timeout_s: float | None = None
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """A wrapped call that this rank has entered and not left: P2P, monitored_barrier, rooted ops.
+
+    `seq` is the count of such calls on (group, direction, peer) for P2P, starting at 1; None for others.
+    """
+
+    op: str  # "send", "recv", "recv_any", "broadcast", "reduce", "gather", "scatter", "monitored_barrier"
+    gid: str
+    age_s: float
+    peer: int | None = None  # global rank
+    tag: int | None = None
+    seq: int | None = None
+    root: int | None = None  # global rank, for rooted collectives
+    is_blocking: bool = True  # False: issued and waited for elsewhere (isend, irecv)
+
+
+class P2PCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many sends to, or receives from, one peer this rank has posted and finished on a group."""
+
+    gid: str
+    peer: int
+    is_send: bool
+    posted: int
+    done: int
+
+
+class GroupBeat(msgspec.Struct, frozen=True, kw_only=True):
+    """One rank's counters and newest entries on one group.
+
+    `counter` is the raw number that moves with each call: good for progress, never compared across
+    ranks. `seq` is the newest collective_seq_id known to be entered, comparable; None when unknown.
+    `entries` are the newest recorder entries, oldest first, as of `entries_age_s` ago; they are
+    current only if the counter has not moved since (`are_entries_current`).
+    """
+
+    gid: str
+    counter: int
+    stall_s: float  # for how long `counter` has not moved
+    seq: int | None = None
+    entries: tuple[Entry, ...] = ()
+    entries_age_s: float | None = None
+    are_entries_current: bool = False
+    finished: int | None = None  # NCCL: last completed; None on gloo, whose number is racy
+    started: int | None = None  # NCCL with start events only
+
+
+class InitWait(msgspec.Struct, frozen=True, kw_only=True):
+    """An init_process_group, new_group or rendezvous call that has not returned."""
+
+    what: str
+    age_s: float
+    expected: int = 0  # world size it waits for, 0 when unknown
+    detail: str = ""  # init_method without secrets: "file:///shared/store"
+    rank: int | None = None
+
+
+class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What /proc says of a rank's process at this moment."""
+
+    state: str  # R S D T t Z X, or "gone"
+    wchan: str = ""
+    cpu_s: float = 0.0  # process, user + system
+    main_cpu_s: float = 0.0  # main thread alone
+    main_cpu_share: float | None = None  # of one core, over the last few seconds
+    io_bytes: int | None = None  # read + written, None without permission
+    threads: int = 0
+    children: tuple[ChildFacts, ...] = ()
+    exit_code: int | None = None  # known only from evidence (DESIGN 2.2)
+    exit_signal: int | None = None
+    exit_reason: str = ""  # "uncaught RuntimeError", "oom_kill", …; "" = cause unknown
+    is_unresponsive: bool = False  # the probe is silent and its socket does not answer
+    is_gil_held: bool = False  # the probe is silent and its socket answers
+
+
+class ChildFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A descendant of a rank: loader worker, compiler, launcher helper."""
+
+    pid: int
+    name: str
+    role: str  # "loader", "compile", "checkpoint", "other"
+    state: str
+    wchan: str = ""
+    cpu_share: float | None = None
+
+
+class GpuFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The GPU that a rank's process uses."""
+
+    index: int
+    uuid: str = ""
+    name: str = ""
+    utilisation: float | None = None  # percent
+    power_w: float | None = None
+    memory_bytes: int | None = None
+    xid: tuple[int, ...] = ()
+
+
+class RankBeat(msgspec.Struct, frozen=True, kw_only=True):
+    """All an agent says of one rank at one moment."""
+
+    launch: str
+    rank: int
+    local_rank: int
+    world_size: int
+    pid: int
+    start_ticks: int  # /proc/PID/stat field 22: with pid, the identity of the process on its node
+    process: ProcessFacts
+    depth: Depth = Depth.BARE
+    is_rank_certain: bool = False  # True once torch itself said the rank (after init)
+    restart: int = 0
+    script: str = ""
+    beat_age_s: float | None = None  # since the probe last wrote; None without probe
+    step: int | None = None
+    phase: str = ""  # announced by the user
+    phase_s: float = 0.0
+    phase_limit_s: float | None = None
+    is_initialised: bool = False
+    is_destroyed: bool = False  # past destroy_process_group or in interpreter shutdown
+    groups: tuple[GroupBeat, ...] = ()
+    calls: tuple[Call, ...] = ()
+    p2p: tuple[P2PCount, ...] = ()
+    waits: tuple[InitWait, ...] = ()
+    gpu: GpuFacts | None = None
+    lacks: tuple[str, ...] = ()  # what is missing for more depth, in words
+
+
+class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
+    """First frame of a connection."""
+
+    protocol: int
+    node: str
+    version: str
+    boot_id: str = ""
+    stacks: str = ""  # "" = py-spy works; else the reason
+    stacks_remedy: str = ""
+    has_gpu: bool = False
+    cpu_count: int = 0
+
+
+class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, tag="heartbeat"):
+    """What a node says of its ranks; `is_full` after each (re)connect, when groups travel again.
+
+    Each heartbeat lists every live or just ended rank of the node: a rank that is absent is no
+    longer there.
+    """
+
+    number: int  # rises by one; a gap counts frames that were dropped
+    launches: tuple[Launch, ...]
+    ranks: tuple[RankBeat, ...]
+    groups: tuple[GroupInfo, ...] = ()
+    is_full: bool = False
+    dropped: int = 0  # heartbeats dropped since the agent started
+
+
+class CaptureKind(StrEnum):
+    STACKS = "stacks"
+    RECORDER = "recorder"
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    launch: str
+    rank: int
+
+
+class TakeCapture(msgspec.Struct, frozen=True, kw_only=True, tag="take_capture"):
+    """Server to agent: take stacks or recorder entries of these ranks, and nothing else."""
+
+    capture: str
+    targets: tuple[Target, ...]
+    kinds: tuple[CaptureKind, ...] = (CaptureKind.STACKS,)
+    native: bool = False
+    deadline_s: float = 15.0
+
+
+class SetInterval(msgspec.Struct, frozen=True, kw_only=True, tag="set_interval"):
+    interval_s: float
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """One stack frame."""
+
+    name: str
+    file: str
+    line: int
+    is_native: bool = False
+
+
+class Thread(msgspec.Struct, frozen=True, kw_only=True):
+    """One thread's stack, frames innermost first."""
+
+    pid: int
+    thread_id: int  # OS thread id; equal to pid for the main thread
+    name: str
+    frames: tuple[Frame, ...]
+    is_active: bool = False
+    owns_gil: bool = False
+
+
+class ProcessStacks(msgspec.Struct, frozen=True, kw_only=True):
+    """The threads of a rank's process (role "main") or of one of its children."""
+
+    pid: int
+    role: str  # "main", "loader", "compile", "checkpoint", "other"
+    threads: tuple[Thread, ...]
+    reason: str = ""  # why there are no threads
+    remedy: str = ""
+
+
+class GroupEntries(msgspec.Struct, frozen=True, kw_only=True):
+    gid: str
+    entries: tuple[Entry, ...]
+
+
+class CapturePart(msgspec.Struct, frozen=True, kw_only=True, tag="capture_part"):
+    """Agent to server: one rank's share of a capture. Kept by the agent until acknowledged."""
+
+    capture: str
+    launch: str
+    rank: int
+    pid: int
+    age_s: float  # since it was taken
+    stacks: tuple[ProcessStacks, ...] = ()
+    entries: tuple[GroupEntries, ...] = ()
+    process: ProcessFacts | None = None
+    reason: str = ""  # why stacks or entries are missing
+    remedy: str = ""
+
+
+class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag="welcome"):
+    """Server to agent, after an accepted hello."""
+
+    protocol: int
+    version: str
+    interval_s: float = 1.0
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
+    """Either side's last frame before it closes the connection."""
+
+    code: str  # "unauthorised", "wrong_node", "duplicate_node", "malformed", "too_large", "protocol"
+    reason: str
+    retry_after_s: float | None = None  # None: retrying unchanged will not help
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True, tag="stored"):
+    """Server to agent: this capture part is durable and may be forgotten."""
+
+    capture: str
+    launch: str
+    rank: int
+
+
+T = TypeVar("T")
+
+AgentFrame = Hello | Heartbeat | CapturePart
+ServerFrame = Welcome | Refused | TakeCapture | SetInterval | Stored
+
+_encoder = msgspec.msgpack.Encoder()
+_agent_decoder = msgspec.msgpack.Decoder(AgentFrame)
+_server_decoder = msgspec.msgpack.Decoder(ServerFrame)
+
+
+def encode(frame: AgentFrame | ServerFrame) -> bytes:
+    return _encoder.encode(frame)
+
+
+def decode_from_agent(data: bytes) -> AgentFrame:
+    """Raise WireError for anything that is not a well-formed agent frame within the limits."""
+    return _decode(_agent_decoder, data)
+
+
+def decode_from_server(data: bytes) -> ServerFrame:
+    """Raise WireError for anything that is not a well-formed server frame within the limits."""
+    return _decode(_server_decoder, data)
+
+
+def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes) -> T:
+    if len(data) > MAX_FRAME_BYTES:
+        raise WireError(f"frame of {len(data)} bytes is over the limit of {MAX_FRAME_BYTES}")
+    try:
+        return decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise WireError(f"frame cannot be read: {error}") from error
+
+
+def gid_of(launch: str, name: str, ranks: str, epoch: int) -> str:
+    """Short stable text for (launch, name, sorted global ranks as range text, epoch): 12 hex digits."""
+    text = "\0".join((launch, name, ranks, str(epoch)))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,37 @@
+"""The server's errors. Each text says what failed, the likely cause, and the next command."""
+
+from __future__ import annotations
+
+
+class HangwatchError(Exception):
+    """Base of everything that Hangwatch raises on purpose; `str()` is fit to show to a user."""
+
+
+class BadRangeError(HangwatchError):
+    """Rank text that cannot be read."""
+
+    def __init__(self, part: str) -> None:
+        shown = part if len(part) <= 40 else part[:40] + "…"
+        super().__init__(
+            f"'{shown}' is not a rank range: write ranks as 0-3,7,9-511, with a step as in 0-1016:8"
+        )
+
+
+class NotFoundError(HangwatchError):
+    """A job, rank, group, capture, incident or node that is not known."""
+
+
+class ConflictError(HangwatchError):
+    """The request contradicts the present state."""
+
+
+class StaleLeaseError(HangwatchError):
+    """A write came from a replica that no longer owns the job's detection; nothing was written."""
+
+
+class DataFolderError(HangwatchError):
+    """The data folder is in use, unreachable or of another Postgres version."""
+
+
+class DatabaseError(HangwatchError):
+    """The database cannot be reached or has a schema that this version cannot use."""

@@ -1,0 +1,58 @@
+"""Rank sets as text: `0-3,7,9-511`, with strides as in `0-1016:8`. Pure text work, no limits of a job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from hangwatch_server.errors import BadRangeError
+
+MAX_RANKS = 1_000_000
+_PART = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?")
+
+
+def text(ranks: Iterable[int]) -> str:
+    """Compress ranks, in any order and with repeats, to range text; three or more in step make a run."""
+    ordered = sorted(set(ranks))
+    parts: list[str] = []
+    start = 0
+    while start < len(ordered):
+        end = _run_end(ordered, start)
+        parts.append(_part(ordered, start, end))
+        start = end + 1
+    return ",".join(parts)
+
+
+def parse(spec: str) -> tuple[int, ...]:
+    """Expand range text to sorted ranks; raise BadRangeError with the offending part."""
+    ranks: set[int] = set()
+    for part in filter(None, (piece.strip() for piece in spec.split(","))):
+        match = _PART.fullmatch(part)
+        if match is None:
+            raise BadRangeError(part)
+        first, last, step = (int(value) if value else None for value in match.groups())
+        assert first is not None  # the pattern's first group is not optional
+        span = range(first, (last if last is not None else first) + 1, step or 1)
+        if not span or step == 0 or len(ranks) + len(span) > MAX_RANKS:
+            raise BadRangeError(part)
+        ranks.update(span)
+    return tuple(sorted(ranks))
+
+
+def _run_end(ordered: list[int], start: int) -> int:
+    """Index of the last rank of the run that begins at `start`; a pair is a run only when adjacent."""
+    if start + 1 >= len(ordered):
+        return start
+    step = ordered[start + 1] - ordered[start]
+    end = start + 1
+    while end + 1 < len(ordered) and ordered[end + 1] - ordered[end] == step:
+        end += 1
+    return end if step == 1 or end - start >= 2 else start
+
+
+def _part(ordered: list[int], start: int, end: int) -> str:
+    if start == end:
+        return str(ordered[start])
+    step = ordered[start + 1] - ordered[start]
+    suffix = "" if step == 1 else f":{step}"
+    return f"{ordered[start]}-{ordered[end]}{suffix}"

@@ -1,0 +1,54 @@
+# Two commands do all the set-up: `make demo` and `make test`.
+PYTHON ?= python3
+# torch is the user's own; any build will do. Installed first, by itself, so that nothing else chooses it.
+TORCH ?= torch==2.13.0
+VENV ?= .venv
+ARGS ?=
+BIN := $(VENV)/bin
+
+.PHONY: help demo test check unit acceptance bench clean
+
+help:
+	@echo "make demo               server, two agents and a real job that hangs; ARGS=--list for all cases"
+	@echo "make test               lint, types and every test"
+	@echo "make check              lint and types only"
+	@echo "make unit               the tests that need no torch job and no browser"
+	@echo "make acceptance         the real jobs only"
+	@echo "make bench              every measurement, one table each"
+
+$(VENV)/.torch:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet $(TORCH)
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml $(VENV)/.torch
+	$(BIN)/pip install --quiet --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.torch
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	sh tests/support/packages.sh $(BIN)
+	@touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo
+	$(BIN)/hangwatch demo $(ARGS)
+
+test: check
+	$(BIN)/pytest $(ARGS)
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+unit: $(VENV)/.dev
+	$(BIN)/pytest -m "not acceptance and not web" $(ARGS)
+
+acceptance: $(VENV)/.dev
+	$(BIN)/pytest -m acceptance $(ARGS)
+
+bench: $(VENV)/.dev
+	@for program in bench/*.py; do echo "== $$program"; $(BIN)/python $$program || exit 1; done
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""A contrastive loss gathers features with an autograd Function; one rank skips it for a short batch."""
+"""A contrastive loss gathers features with an autograd Function; one rank skips it once."""
 
 from __future__ import annotations
 

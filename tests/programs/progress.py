@@ -1,7 +1,7 @@
 """What the programs share: a line per step on stdout, and ways of not going on.
 
-`mark()` prints `progress <monotonic seconds>`; whoever times a verdict takes the last such line of all
-ranks as the moment of last progress, which is independent of what Hangwatch itself measured.
+`mark()` prints `progress <monotonic seconds>`; whoever times a verdict takes the last such line of
+all ranks as the moment of last progress, which is independent of what Hangwatch itself measured.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Holds the house rules of imports: which room may know which. Reads source text, imports nothing."""
+"""Holds the house rules of imports: which room may know which. Reads source text only."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def module_name(path: Path) -> str:
 
 
 def imported(path: Path) -> set[str]:
-    """Every module that the file names in an import, as `a.b` and, for `from a import b`, also `a.b`."""
+    """Every module named in an import; for `from a import b` both `a` and `a.b`."""
     package = module_name(path).split(".")
     if path.name != "__init__.py":
         package = package[:-1]

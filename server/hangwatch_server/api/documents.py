@@ -1,0 +1,153 @@
+"""Bodies that the API reads, and those it writes which differ from `model`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from hangwatch_agent import wire
+from hangwatch_server import model
+from hangwatch_server.db import tokens
+from hangwatch_server.security import Scope
+
+# Postgres texts cannot hold NUL.
+_NO_NUL = r"^[^\x00]*$"
+Name = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=_NO_NUL),
+]
+
+
+class Body(BaseModel):
+    """A key that we do not know is a typing error of the caller, and is refused as one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class CaptureRequest(Body):
+    ranks: str | None = Field(
+        default=None,
+        max_length=10_000,
+        description="Rank range; absent for the culprits and one of each class that waits.",
+        examples=["0-3,7"],
+    )
+    kinds: tuple[wire.CaptureKind, ...] = Field(
+        default=(wire.CaptureKind.STACKS,), min_length=1, max_length=2
+    )
+    native: bool = Field(default=False, description="With C and C++ frames; slower.")
+
+
+class Acknowledgement(Body):
+    comment: str = Field(default="", max_length=2000, pattern=_NO_NUL)
+
+
+class Snooze(Body):
+    for_: str | None = Field(default=None, alias="for", examples=["1h"])
+    until: datetime | None = Field(default=None, description="With time zone.")
+
+    @model_validator(mode="after")
+    def _has_one_end(self) -> Self:
+        if (self.for_ is None) == (self.until is None):
+            raise ValueError('a snooze has one end: give either {"for": "1h"} or {"until": time}')
+        if self.until is not None and self.until.tzinfo is None:
+            raise ValueError("until needs a time zone, as in 2026-11-20T18:00:00Z")
+        return self
+
+
+class TokenRequest(Body):
+    name: Name = Field(examples=["node-a"])
+    scopes: tuple[Scope, ...] = Field(min_length=1, max_length=4, examples=[["agent"]])
+    node: Name | None = Field(
+        default=None, description="The node that an agent's token speaks for."
+    )
+    expires_in: str | None = Field(default=None, examples=["90d"], description="Absent for never.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRow:
+    """A token as it may be shown: never its text, never its hash."""
+
+    id: str
+    name: str
+    prefix: str
+    scopes: tuple[str, ...]
+    node: str | None
+    created_at: datetime
+    last_used_at: datetime | None
+    expires_at: datetime | None
+    is_revoked: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewToken:
+    token: TokenRow
+    text: str  # shown this once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    name: str
+    file: str
+    line: int
+    is_native: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackClass:
+    """Ranks whose main thread has the same stack; odd (smaller) classes come first."""
+
+    signature: str
+    ranks: str
+    count: int
+    activity: model.Activity
+    where: str
+    frames: tuple[Frame, ...]  # innermost first
+    is_frozen: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """The merged stacks of a capture."""
+
+    capture: str
+    roots: tuple[model.TreeNode, ...]
+    classes: tuple[StackClass, ...]
+    missing: tuple[model.PartRow, ...]
+
+
+def token_row(token: tokens.Token) -> TokenRow:
+    return TokenRow(
+        id=token.id,
+        name=token.name,
+        prefix=token.prefix,
+        scopes=tuple(token.scopes),
+        node=token.node,
+        created_at=token.created_at,
+        last_used_at=token.last_used_at,
+        expires_at=token.expires_at,
+        is_revoked=token.is_revoked,
+    )
+
+
+def tree(tree: model.Tree) -> Tree:
+    classes = tuple(_stack_class(row) for row in tree.classes)
+    return Tree(capture=tree.capture, roots=tree.roots, classes=classes, missing=tree.missing)
+
+
+def _stack_class(row: model.StackClass) -> StackClass:
+    frames = tuple(
+        Frame(name=frame.name, file=frame.file, line=frame.line, is_native=frame.is_native)
+        for frame in row.frames
+    )
+    return StackClass(
+        signature=row.signature,
+        ranks=row.ranks,
+        count=row.count,
+        activity=row.activity,
+        where=row.where,
+        frames=frames,
+        is_frozen=row.is_frozen,
+    )

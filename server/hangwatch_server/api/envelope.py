@@ -1,0 +1,91 @@
+"""The ASGI layer around every request: its id, the security headers, and the last error boundary.
+
+Plain ASGI rather than Starlette's BaseHTTPMiddleware, which would buffer streams and hide disconnects.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from hangwatch_server import logs, metrics
+from hangwatch_server.api import problems
+
+_log = logs.get()
+_GIVEN_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+SECURITY_HEADERS = {
+    "content-security-policy": (
+        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+        "object-src 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Envelope:
+    """Wraps the application; WebSockets and lifespan pass through untouched."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        request.state.request_id = _request_id(request)
+        reply = _Reply(send, request.state.request_id)
+        try:
+            if _has_nul(scope):
+                detail = "the address holds a NUL character, which no name here has"
+                await problems.document(request, 400, "bad-request", detail)(
+                    scope, receive, reply.send
+                )
+                return
+            await self._app(scope, receive, reply.send)
+        except Exception:
+            # The boundary of a request: a defect in one must not be shown raw, nor go unseen.
+            _log.exception("request_failed", id=request.state.request_id, path=scope["path"])
+            if reply.has_started:
+                raise
+            await problems.internal(request)(scope, receive, reply.send)
+        finally:
+            metrics.http_requests.labels(status=str(reply.status)).inc()
+
+
+class _Reply:
+    """Sends on, with the headers added."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self._request_id = request_id
+        self.has_started = False
+        self.status = 0
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.has_started = True
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["x-request-id"] = self._request_id
+            for name, value in SECURITY_HEADERS.items():
+                headers.setdefault(name, value)
+        await self._send(message)
+
+
+def _request_id(request: Request) -> str:
+    given = request.headers.get("x-request-id", "")
+    return given if _GIVEN_ID.fullmatch(given) else uuid.uuid4().hex
+
+
+def _has_nul(scope: Scope) -> bool:
+    """Postgres texts cannot hold NUL; refusing it here spares every query the question."""
+    return "\0" in scope["path"] or b"%00" in scope["query_string"]

@@ -1,0 +1,247 @@
+"""Examples for the OpenAPI document; a test holds each against its response model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Json = Any  # an example is free JSON by nature
+Responses = dict[int | str, dict[str, Any]]  # FastAPI's own type for route responses
+
+_TIME = "2026-11-20T18:00:03Z"
+VERDICT: Json = {
+    "job": "b3f1c07a9d24",
+    "name": "gpt-7b",
+    "attempt": 1,
+    "index": 42,
+    "state": "hung",
+    "kind": "missing_ranks",
+    "confidence": 0.94,
+    "since": _TIME,
+    "stalled_s": 12.4,
+    "summary": "Rank 5 (node-b, pid 812) never entered all_reduce #29 of group dp-1; 7 ranks have "
+    "waited 12 s. It is in its dataloader: train.py:88 in __getitem__.",
+    "group": {"id": "5d41402abc4b", "name": "dp-1", "ranks": "1,3,5,7"},
+    "seq": 29,
+    "op": "all_reduce",
+    "culprits": [
+        {
+            "rank": 5,
+            "node": "node-b",
+            "pid": 812,
+            "gpu": None,
+            "condition": "in_dataloader",
+            "where": "train.py:88 in __getitem__",
+            "detail": "",
+        }
+    ],
+    "culprit_ranks": "5",
+    "waiting": "0-4,6-7",
+    "path": [
+        {"rank": 0, "waits_in": "tp-0 all_reduce #29", "for": [1]},
+        {"rank": 1, "waits_in": "dp-1 all_reduce #29", "for": [5]},
+    ],
+    "edges": [
+        {
+            "ranks": "1,3,7",
+            "call": "dp-1 all_reduce #29",
+            "missing": "5",
+            "where": "train.py:112 in step",
+        }
+    ],
+    "cycle": [],
+    "sides": [],
+    "evidence": [
+        {"kind": "counters", "text": "Rank 5 is at #28, 3 ranks are in #29.", "capture": ""},
+        {"kind": "stack", "text": "train.py:88 in __getitem__", "capture": "c_91d2"},
+    ],
+    "hints": ["Look at the storage that rank 5 reads its samples from."],
+    "coverage": {"reporting": 8, "world_size": 8, "silent": ""},
+    "action": {"advice": "restart", "exclude_nodes": [], "evidence_stored": True},
+    "limits": {
+        "suspect_after_s": 10,
+        "confirm_after_s": 15,
+        "why": "3 × p99 (0.4 s) is under the 10 s floor",
+    },
+    "incident": "i_7c2e",
+}
+JOB: Json = {
+    "id": "b3f1c07a9d24",
+    "name": "gpt-7b",
+    "attempt": 1,
+    "world_size": 8,
+    "reporting": 8,
+    "state": "hung",
+    "verdict": VERDICT,
+    "nodes": ["node-a", "node-b"],
+    "depth": "probe",
+    "first_seen": "2026-11-20T17:02:11Z",
+    "last_seen": _TIME,
+    "progress_age_s": 12.4,
+    "script": "train.py",
+    "step": 1830,
+    "is_live": True,
+}
+RANK: Json = {
+    "rank": 5,
+    "node": "node-b",
+    "local_rank": 1,
+    "pid": 812,
+    "state": "culprit",
+    "link": "live",
+    "depth": "probe",
+    "age_s": 0.6,
+    "process_state": "S",
+    "step": 1830,
+    "phase": "",
+    "waits_in": "",
+    "waits_s": None,
+    "condition": "in_dataloader",
+    "where": "train.py:88 in __getitem__",
+    "cpu_share": 0.0,
+    "gpu": None,
+    "lacks": [],
+}
+PATH: Json = VERDICT["path"]
+GROUP: Json = {
+    "gid": "5d41402abc4b",
+    "name": "dp-1",
+    "description": "data parallel",
+    "backend": "nccl",
+    "ranks": "1,3,5,7",
+    "size": 4,
+    "epoch": 1,
+    "at": 29,
+    "op": "all_reduce",
+    "behind": "5",
+    "waiting": "1,3,7",
+    "stalled_s": 12.4,
+    "members": [
+        {"rank": 1, "seq": 29, "op": "all_reduce", "is_waiting": True, "is_behind": False},
+        {"rank": 5, "seq": 28, "op": "", "is_waiting": False, "is_behind": True},
+    ],
+}
+TIMELINE_POINT: Json = {"ago_s": 30.0, "calls_per_s": 41.5, "state": "healthy"}
+HOLD: Json = {"evidence_stored": True, "state": "hung", "incident": "i_7c2e"}
+_PART: Json = {
+    "rank": 5,
+    "node": "node-b",
+    "pid": 812,
+    "has_stacks": True,
+    "has_entries": False,
+    "reason": "",
+    "remedy": "",
+}
+CAPTURE: Json = {
+    "id": "c_91d2",
+    "job": "b3f1c07a9d24",
+    "attempt": 1,
+    "incident": "i_7c2e",
+    "state": "complete",
+    "requested_at": _TIME,
+    "requested_by": "alice",
+    "ranks": "5",
+    "kinds": ["stacks"],
+    "native": False,
+    "parts": [_PART],
+}
+CAPTURE_TEXT = (
+    "rank 5, 1 rank, dataloader\n    __getitem__ (train.py:88)\n    step (train.py:112)\n"
+)
+TREE: Json = {
+    "capture": "c_91d2",
+    "roots": [
+        {
+            "name": "main",
+            "file": "train.py",
+            "line": 140,
+            "ranks": "5",
+            "count": 1,
+            "is_framework": False,
+            "is_native": False,
+            "is_frozen": True,
+            "children": [],
+        }
+    ],
+    "classes": [
+        {
+            "signature": "9f86d081884c",
+            "ranks": "5",
+            "count": 1,
+            "activity": "dataloader",
+            "where": "train.py:88 in __getitem__",
+            "frames": [{"name": "__getitem__", "file": "train.py", "line": 88, "is_native": False}],
+            "is_frozen": True,
+        }
+    ],
+    "missing": [],
+}
+INCIDENT: Json = {
+    "id": "i_7c2e",
+    "job": "b3f1c07a9d24",
+    "job_name": "gpt-7b",
+    "attempt": 1,
+    "state": "confirmed",
+    "kind": "missing_ranks",
+    "summary": VERDICT["summary"],
+    "culprit_ranks": "5",
+    "culprit_nodes": ["node-b"],
+    "opened_at": _TIME,
+    "confirmed_at": "2026-11-20T18:00:08Z",
+    "ended_at": None,
+    "end_reason": "",
+    "acknowledged_by": "",
+    "acknowledged_at": None,
+    "snoozed_until": None,
+    "verdict": VERDICT,
+    "captures": ["c_91d2"],
+    "history": [
+        {"at": _TIME, "old": "", "new": "open", "why": "stalled for 10 s", "by": ""},
+    ],
+}
+NODE: Json = {
+    "name": "node-b",
+    "link": "live",
+    "version": "0.1.0",
+    "age_s": 0.4,
+    "ranks": 4,
+    "jobs": ["b3f1c07a9d24"],
+    "stacks": "",
+    "stacks_remedy": "",
+    "depth": "probe",
+    "incidents_30d": 1,
+    "dropped": 0,
+    "last_seen": _TIME,
+}
+TOKEN: Json = {
+    "id": "t_51ab",
+    "name": "node-b",
+    "prefix": "0a1b2c3d",
+    "scopes": ["agent"],
+    "node": "node-b",
+    "created_at": _TIME,
+    "last_used_at": None,
+    "expires_at": None,
+    "is_revoked": False,
+}
+NEW_TOKEN: Json = {"token": TOKEN, "text": "hw_0a1b2c3d_…"}
+AUDIT: Json = {
+    "at": _TIME,
+    "who": "alice",
+    "action": "capture",
+    "subject": "job:b3f1c07a9d24",
+    "detail": "c_91d2",
+}
+HEALTH: Json = {"status": "ok", "version": "0.1.0"}
+READINESS: Json = {"status": "ready", "database": "ok"}
+
+
+def of(example: Json, *, status: int = 200) -> Responses:
+    return {status: {"content": {"application/json": {"example": example}}}}
+
+
+def page(item: Json) -> Responses:
+    return of({"items": [item], "next": None})
+
+
+def text(example: str, *, media_type: str = "text/plain") -> Responses:
+    return {200: {"content": {media_type: {"example": example}}}}

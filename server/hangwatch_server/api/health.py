@@ -1,0 +1,64 @@
+"""What orchestrators and Prometheus ask at the root: alive, ready, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Response
+from fastapi.responses import PlainTextResponse
+
+import hangwatch_server
+from hangwatch_server import metrics
+from hangwatch_server.api import deps, examples
+from hangwatch_server.errors import HangwatchError
+
+READY_TIMEOUT_S = 3
+router = APIRouter(tags=["health"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    status: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    status: str  # "ready" or "not ready"
+    database: str  # "ok", else why not
+
+
+@router.get(
+    "/healthz", summary="Whether the process answers", responses=examples.of(examples.HEALTH)
+)
+async def healthz() -> Health:
+    return Health(status="ok", version=hangwatch_server.__version__)
+
+
+@router.get(
+    "/readyz",
+    summary="Whether the server can do its work; 503 when not",
+    responses=examples.of(examples.READINESS)
+    | {503: {"model": Readiness, "description": "The database cannot be reached."}},
+)
+async def readyz(response: Response, house: deps.House) -> Readiness:
+    try:
+        async with asyncio.timeout(READY_TIMEOUT_S):
+            await house.db.ping()
+    except (HangwatchError, OSError, TimeoutError) as error:
+        response.status_code = 503
+        reason = str(error) or f"no answer within {READY_TIMEOUT_S} s"
+        return Readiness(status="not ready", database=reason)
+    return Readiness(status="ready", database="ok")
+
+
+@router.get(
+    "/metrics",
+    dependencies=[deps.READ],
+    response_class=PlainTextResponse,
+    summary="The server's own numbers for Prometheus",
+    responses=examples.text("# TYPE hangwatch_jobs gauge\nhangwatch_jobs 3\n"),
+)
+async def prometheus() -> Response:
+    return Response(metrics.render(), media_type=metrics.CONTENT_TYPE)

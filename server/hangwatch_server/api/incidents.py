@@ -1,0 +1,110 @@
+"""Incidents: the record of each hang, its captures, and what people did about it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from hangwatch_server import durations, model
+from hangwatch_server.api import deps, documents, examples, paging
+from hangwatch_server.db import audit
+from hangwatch_server.db import captures as capture_rows
+from hangwatch_server.db import incidents as incident_rows
+from hangwatch_server.errors import NotFoundError
+from hangwatch_server.services import Services
+
+LONGEST_SNOOZE_S = 30 * 86400
+# A suspicion is no incident yet for people (DESIGN section 4); it is shown when asked for.
+SHOWN = (
+    model.IncidentState.CONFIRMED,
+    model.IncidentState.RESOLVED,
+    model.IncidentState.ENDED,
+)
+router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[deps.READ])
+
+
+@router.get("", summary="List incidents, newest first", responses=examples.page(examples.INCIDENT))
+async def list_incidents(
+    request: Request,
+    response: Response,
+    house: deps.House,
+    state: Annotated[tuple[model.IncidentState, ...], Query()] = SHOWN,
+    job: Annotated[str | None, Query(max_length=64)] = None,
+    node: Annotated[str | None, Query(max_length=255)] = None,
+    limit: paging.Limit = 50,
+    cursor: paging.Cursor = None,
+) -> paging.Page[model.Incident]:
+    rows, after = await incident_rows.list_page(
+        house.db, states=state, job=job, node=node, limit=limit, before=cursor
+    )
+    return paging.page(request, response, rows, after)
+
+
+@router.get("/{incident_id}", summary="One incident", responses=examples.of(examples.INCIDENT))
+async def incident(house: deps.House, incident_id: str) -> model.Incident:
+    return await _find(house, incident_id)
+
+
+@router.get(
+    "/{incident_id}/captures",
+    summary="The captures taken for an incident",
+    responses=examples.of([examples.CAPTURE]),
+)
+async def incident_captures(house: deps.House, incident_id: str) -> tuple[model.Capture, ...]:
+    await _find(house, incident_id)
+    return tuple(await capture_rows.of_incident(house.db, incident_id))
+
+
+@router.post(
+    "/{incident_id}/acknowledge",
+    summary="Say that somebody looks after it; again is no error",
+    responses=examples.of(examples.INCIDENT),
+)
+async def acknowledge(
+    house: deps.House,
+    caller: deps.Operator,
+    incident_id: str,
+    body: documents.Acknowledgement | None = None,
+) -> model.Incident:
+    comment = body.comment if body else ""
+    changed = await incident_rows.acknowledge(house.db, incident_id, caller.name, comment)
+    await audit.record(house.db, caller.name, "acknowledge", f"incident:{incident_id}", comment)
+    return changed
+
+
+@router.post(
+    "/{incident_id}/snooze",
+    summary="Be silent about it until a time",
+    responses=examples.of(examples.INCIDENT),
+)
+async def snooze(
+    house: deps.House, caller: deps.Operator, incident_id: str, body: documents.Snooze
+) -> model.Incident:
+    until = _end_of(body)
+    changed = await incident_rows.snooze(house.db, incident_id, caller.name, until)
+    subject = f"incident:{incident_id}"
+    await audit.record(house.db, caller.name, "snooze", subject, until.isoformat())
+    return changed
+
+
+async def _find(house: Services, incident_id: str) -> model.Incident:
+    found = await incident_rows.find(house.db, incident_id)
+    if found is None:
+        raise NotFoundError(
+            f"incident '{incident_id}' is not known: it may be older than the retention; list "
+            "them with GET /api/v1/incidents"
+        )
+    return found
+
+
+def _end_of(body: documents.Snooze) -> datetime:
+    now = datetime.now(UTC)
+    until = body.until
+    if until is None:
+        length_s = durations.seconds(body.for_ or "", longest_s=LONGEST_SNOOZE_S)
+        until = now + timedelta(seconds=length_s)
+    if not now < until <= now + timedelta(seconds=LONGEST_SNOOZE_S):
+        raise durations.BadDurationError("a snooze ends in the future, within 30 days")
+    return until.astimezone(UTC)

@@ -1,0 +1,81 @@
+"""Jobs: the list, one job by id or name, its deletion, and the hold for epilogs and preStop hooks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from hangwatch_server import durations, model
+from hangwatch_server.api import deps, examples, paging
+from hangwatch_server.db import audit
+from hangwatch_server.db import jobs as job_rows
+from hangwatch_server.errors import ConflictError
+
+LONGEST_HOLD_S = 120
+router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[deps.READ])
+
+
+@router.get("", summary="List jobs, newest first", responses=examples.page(examples.JOB))
+async def list_jobs(
+    request: Request,
+    response: Response,
+    house: deps.House,
+    state: model.State | None = None,
+    q: Annotated[str, Query(max_length=200, description="Part of the name or id.")] = "",
+    limit: paging.Limit = 50,
+    cursor: paging.Cursor = None,
+) -> paging.Page[model.Job]:
+    jobs, after = await house.watch.jobs(state=state, query=q, limit=limit, cursor=cursor)
+    return paging.page(request, response, jobs, after)
+
+
+@router.get(
+    "/by-name/{name:path}",
+    summary="The newest job of this name",
+    responses=examples.of(examples.JOB),
+)
+async def job_by_name(house: deps.House, name: str) -> model.Job:
+    return await house.watch.job_by_name(name)
+
+
+@router.get("/{job_id}", summary="One job", responses=examples.of(examples.JOB))
+async def job(house: deps.House, job_id: str) -> model.Job:
+    return await house.watch.job(job_id)
+
+
+@router.delete("/{job_id}", status_code=204, summary="Delete a job that is over, with all it left")
+async def delete_job(house: deps.House, caller: deps.Admin, job_id: str) -> None:
+    found = await house.watch.job(job_id)
+    if found.is_live:
+        raise ConflictError(
+            f"job '{found.name}' still runs and would come back: stop it, then delete it"
+        )
+    await job_rows.delete(house.db, job_id)
+    await audit.record(house.db, caller.name, "job.delete", f"job:{job_id}", found.name)
+
+
+@router.get(
+    "/{job_id}/timeline",
+    summary="Collectives per second over the last 30 minutes",
+    responses=examples.of([examples.TIMELINE_POINT]),
+)
+async def timeline(house: deps.House, job_id: str) -> tuple[model.TimelinePoint, ...]:
+    return tuple(await house.watch.timeline(job_id))
+
+
+@router.post(
+    "/{job_id}/hold",
+    summary="Wait until the evidence of a hang is stored, or time is up",
+    responses=examples.of(examples.HOLD),
+)
+async def hold(
+    house: deps.House,
+    stopping: deps.Stopping,
+    _: deps.Operator,
+    job_id: str,
+    timeout: Annotated[str, Query(max_length=20, examples=["30s"])] = "30s",
+) -> model.Hold:
+    timeout_s = durations.seconds(timeout, longest_s=LONGEST_HOLD_S)
+    held = await deps.unless_stopping(stopping, house.watch.hold(job_id, timeout_s))
+    return held if held is not None else await house.watch.hold(job_id, 0)

@@ -1,0 +1,141 @@
+"""Errors as RFC 9457 problem documents with stable types. No logging, except of our own defects."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from hangwatch_server import durations, errors, logs, security
+
+TYPE_PREFIX = "urn:hangwatch:"
+MEDIA_TYPE = "application/problem+json"
+_log = logs.get()
+
+# From the special to the general: the first class that matches decides.
+_KNOWN: tuple[tuple[type[errors.HangwatchError], int, str], ...] = (
+    (security.UnauthorisedError, 401, "unauthorised"),
+    (security.ForbiddenError, 403, "forbidden"),
+    (security.TokenError, 422, "bad-token-request"),
+    (errors.BadRangeError, 422, "bad-range"),
+    (errors.BadCursorError, 422, "bad-cursor"),
+    (durations.BadDurationError, 422, "bad-duration"),
+    (errors.NotFoundError, 404, "not-found"),
+    (errors.ConflictError, 409, "conflict"),
+    (errors.StaleLeaseError, 503, "stale-lease"),
+    (errors.DatabaseError, 503, "database"),
+    (errors.DataFolderError, 503, "data-folder"),
+    (errors.HangwatchError, 400, "refused"),
+)
+_TITLES = {
+    "unauthorised": "A token is needed",
+    "forbidden": "Not allowed",
+    "bad-token-request": "The token cannot be created as asked",
+    "bad-range": "Not a rank range",
+    "bad-cursor": "Not a cursor of this list",
+    "bad-duration": "Not a duration",
+    "not-found": "Not found",
+    "conflict": "In conflict with the present state",
+    "stale-lease": "Another replica owns this job now",
+    "database": "The database cannot be reached",
+    "data-folder": "The data folder cannot be used",
+    "refused": "The request cannot be carried out",
+    "bad-request": "The request is not understood",
+    "internal": "A defect of Hangwatch",
+}
+
+
+class Part(BaseModel):
+    """One offending part of a request."""
+
+    part: str = Field(examples=["query.limit"])
+    message: str = Field(examples=["Input should be less than or equal to 500"])
+
+
+class Problem(BaseModel):
+    """An error, RFC 9457; `detail` says what failed, the likely cause and the next command."""
+
+    type: str = Field(examples=["urn:hangwatch:not-found"])
+    title: str = Field(examples=["Not found"])
+    status: int = Field(examples=[404])
+    detail: str = Field(examples=["job 'gpt-7b' is not known: list jobs with `hangwatch status`"])
+    instance: str = Field(examples=["/api/v1/jobs/gpt-7b"])
+    request_id: str = Field(examples=["8c7f0e4b6f0d4b6e9f2a"])
+    errors: list[Part] = []
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(errors.HangwatchError, _known)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+
+
+def document(
+    request: Request, status: int, slug: str, detail: str, parts: list[Part] | None = None
+) -> Response:
+    problem = Problem(
+        type=TYPE_PREFIX + slug,
+        title=_TITLES.get(slug) or HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        instance=request.url.path,
+        request_id=getattr(request.state, "request_id", ""),
+        errors=parts or [],
+    )
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+    content = problem.model_dump(exclude_defaults=True)
+    return JSONResponse(content, status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def internal(request: Request) -> Response:
+    """For a defect: what happened is in the log, under the request's id."""
+    detail = "something went wrong that should not: the server's log has it under this request_id"
+    return document(request, 500, "internal", detail)
+
+
+async def _known(request: Request, error: Exception) -> Response:
+    status, slug = next((status, slug) for kind, status, slug in _KNOWN if isinstance(error, kind))
+    if status == 401 and _is_page(request):
+        return RedirectResponse(f"/login?next={quote(_here(request), safe='')}", status_code=303)
+    if status >= 500:
+        _log.warning("request_refused", path=request.url.path, reason=error)
+    return document(request, status, slug, str(error))
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # registered for nothing else
+    parts = [_part(raw) for raw in error.errors()]
+    detail = "; ".join(f"{part.part}: {part.message}" for part in parts)
+    return document(request, 422, "invalid-request", detail, parts)
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # registered for nothing else
+    slug = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+    detail = error.detail
+    if error.status_code == 404:
+        detail = f"there is nothing at {request.url.path}: see /openapi.json for all addresses"
+    response = document(request, error.status_code, slug, detail)
+    response.headers.update(error.headers or {})
+    return response
+
+
+def _part(raw: dict[str, Any]) -> Part:  # pydantic's own, untyped error records
+    return Part(part=".".join(str(piece) for piece in raw["loc"]), message=str(raw["msg"]))
+
+
+def _is_page(request: Request) -> bool:
+    """A browser on its way to a page is led to the login instead of being shown JSON."""
+    accepts_html = "text/html" in request.headers.get("accept", "")
+    return request.method == "GET" and accepts_html and not request.url.path.startswith("/api/")
+
+
+def _here(request: Request) -> str:
+    query = request.url.query
+    return request.url.path + (f"?{query}" if query else "")

@@ -1,0 +1,43 @@
+"""All routers of the API put together."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from hangwatch_server.api import (
+    audit,
+    captures,
+    events,
+    groups,
+    health,
+    incidents,
+    jobs,
+    login,
+    nodes,
+    openapi,
+    ranks,
+    tokens,
+    verdicts,
+)
+
+PREFIX = "/api/v1"
+
+
+def router() -> APIRouter:
+    everything = APIRouter()
+    for module in (
+        jobs,
+        verdicts,
+        ranks,
+        groups,
+        captures,
+        incidents,
+        nodes,
+        tokens,
+        audit,
+        events,
+    ):
+        everything.include_router(module.router, prefix=PREFIX, responses=openapi.ERRORS)
+    everything.include_router(health.router)
+    everything.include_router(login.router)
+    return everything

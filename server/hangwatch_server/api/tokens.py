@@ -1,0 +1,52 @@
+"""Tokens: create (the text is shown once), list, revoke. For administrators."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from fastapi import APIRouter
+
+from hangwatch_server import durations
+from hangwatch_server.api import deps, documents, examples, paging
+from hangwatch_server.db import audit
+from hangwatch_server.db import tokens as token_rows
+from hangwatch_server.errors import NotFoundError
+
+LONGEST_LIFE_S = 10 * 365 * 86400
+router = APIRouter(prefix="/tokens", tags=["administration"], dependencies=[deps.ADMIN])
+
+
+@router.get("", summary="List tokens, without their texts", responses=examples.page(examples.TOKEN))
+async def list_tokens(house: deps.House) -> paging.Page[documents.TokenRow]:
+    rows = await token_rows.list_all(house.db)
+    return paging.Page(items=tuple(documents.token_row(row) for row in rows))
+
+
+@router.post(
+    "",
+    status_code=201,
+    summary="Create a token; its text is in this answer only",
+    responses=examples.of(examples.NEW_TOKEN, status=201),
+)
+async def create_token(
+    house: deps.House, caller: deps.Admin, body: documents.TokenRequest
+) -> documents.NewToken:
+    expires_at = None
+    if body.expires_in is not None:
+        life_s = durations.seconds(body.expires_in, longest_s=LONGEST_LIFE_S)
+        expires_at = datetime.now(UTC) + timedelta(seconds=life_s)
+    token, text = await house.tokens.create(
+        body.name, body.scopes, node=body.node, expires_at=expires_at
+    )
+    detail = f"{token.name}: {' '.join(token.scopes)}"
+    await audit.record(house.db, caller.name, "token.create", f"token:{token.id}", detail)
+    return documents.NewToken(token=documents.token_row(token), text=text)
+
+
+@router.delete("/{token_id}", status_code=204, summary="Revoke a token")
+async def revoke_token(house: deps.House, caller: deps.Admin, token_id: str) -> None:
+    if not await house.tokens.revoke(token_id):
+        raise NotFoundError(
+            f"token '{token_id}' is not known or revoked already: see `hangwatch token list`"
+        )
+    await audit.record(house.db, caller.name, "token.revoke", f"token:{token_id}", "")

@@ -1,0 +1,42 @@
+"""The verdict of a job: at once, by long poll, or as one word for scripts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import PlainTextResponse
+
+from hangwatch_server import durations, model
+from hangwatch_server.api import deps, examples
+
+LONGEST_WAIT_S = 120
+router = APIRouter(prefix="/jobs", tags=["verdicts"], dependencies=[deps.READ])
+
+
+class Format(StrEnum):
+    JSON = "json"
+    PLAIN = "plain"  # the state, one word
+
+
+@router.get(
+    "/{job_id}/verdict",
+    response_model=model.Verdict,
+    summary="What we believe about a job now; with `index` and `wait` a long poll",
+    responses=examples.of(examples.VERDICT),
+)
+async def verdict(
+    house: deps.House,
+    stopping: deps.Stopping,
+    job_id: str,
+    wait: Annotated[str, Query(max_length=20, examples=["30s"])] = "0s",
+    index: Annotated[int | None, Query(ge=0, description="The index seen last.")] = None,
+    format: Format = Format.JSON,
+) -> model.Verdict | Response:
+    wait_s = durations.seconds(wait, longest_s=LONGEST_WAIT_S)
+    waiting = house.watch.verdict(job_id, index=index, wait_s=wait_s)
+    found = await deps.unless_stopping(stopping, waiting) or await house.watch.verdict(job_id)
+    if format is Format.PLAIN:
+        return PlainTextResponse(f"{found.state}\n")
+    return found

@@ -1,0 +1,66 @@
+"""The probe: runs inside a rank, reads torch's counters, writes them to a record.
+
+Standard library only. It never raises into, blocks or slows the trainer. Its modules import each
+other relatively, since the injected sitecustomize loads this package by file location, under a
+private name, in environments that do not have Hangwatch. Written for Python 3.9, which is older than
+the rest of the product needs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+VERSION = "0.1.0"
+# One probe per process, whoever loads it first (sitecustomize, hangwatch.auto, an import by name).
+PRIVATE_NAME = "_hangwatch_probe"
+
+_running: Any = None  # the Loop, once torch.distributed has been imported
+_has_started = False
+
+
+def start() -> None:
+    """Watch this process from the moment it imports torch.distributed. Idempotent, never raises."""
+    try:
+        first = sys.modules.setdefault(PRIVATE_NAME, sys.modules[__name__])
+        if first is not sys.modules[__name__]:
+            first.start()
+            return
+        _start()
+    except Exception:  # boundary to the trainer: it goes on without a probe
+        return
+
+
+def _start() -> None:
+    global _has_started
+    if _has_started or os.environ.get("HANGWATCH_DISABLE") == "1":
+        return
+    _has_started = True
+    from . import hook
+
+    hook.after_import(_begin)
+
+
+def _begin() -> None:
+    """Runs inside the import of torch.distributed, so nothing may leave it."""
+    global _running
+    try:
+        from . import loop
+
+        running = loop.Loop(run_dir(), VERSION)
+        running.start()
+        _running = running
+    except Exception:  # boundary to the trainer: it goes on without a probe
+        return
+
+
+def run_dir() -> str:
+    """Where records go: HANGWATCH_RUN_DIR, /run/hangwatch for root, else under $XDG_RUNTIME_DIR."""
+    chosen = os.environ.get("HANGWATCH_RUN_DIR")
+    if chosen:
+        return os.path.abspath(chosen)
+    if os.geteuid() == 0:
+        return "/run/hangwatch"
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    return os.path.join(base, "hangwatch") if base else f"/tmp/hangwatch-{os.geteuid()}"  # noqa: S108

@@ -1,0 +1,137 @@
+"""This process's live process groups, from torch.distributed's own tables, with their epochs.
+
+torch's `pg_id` counts creations per process and differs between ranks; name, members and the n-th
+creation of that pair are the same everywhere. Creations are counted where each ProcessGroup gets
+its name, so that a group which lives for a moment between two beats is counted as well.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import weakref
+from typing import Any
+
+C10D = "torch.distributed.distributed_c10d"
+
+
+class Group:
+    """One live group of this rank and what is known of its counters."""
+
+    def __init__(self, name: str, ranks: tuple[int, ...], epoch: int, is_watched: bool) -> None:
+        self.name = name
+        self.ranks = ranks
+        self.epoch = epoch
+        # Were the wrappers in place before its first call? Only then is `offset` complete.
+        self.is_watched = is_watched
+        self.description = ""
+        self.backend = ""
+        self.raw = 0
+        self.counter = 0
+        self.moved_ns = 0
+        self.seq: int | None = None
+        self.offset = 0  # recorder's collective_seq_id minus gloo's raw counter
+        self.burned = 0  # collective_seq_ids that monitored_barrier used up
+        self.uncounted = 0  # calls that the raw counter misses (P2P on an accelerator)
+        self.entering = 0  # wrapped calls inside their C++ method at this moment
+        self.entry_seq = 0  # seq before the first of them
+        self.is_seq_refuted = False
+        self.finished: int | None = None
+        self.started: int | None = None
+        self.entries: list[dict[str, Any]] = []
+        self.dumped_ns = 0
+        self.dumped_counter = -1
+
+    def global_rank(self, group_rank: int) -> int | None:
+        return self.ranks[group_rank] if 0 <= group_rank < len(self.ranks) else None
+
+    @property
+    def is_gloo(self) -> bool:
+        return backends_of(self.backend) == {"gloo"}
+
+    @property
+    def is_nccl(self) -> bool:
+        return backends_of(self.backend) == {"nccl"}
+
+
+def backends_of(text: str) -> set[str]:
+    """{"gloo"} of "gloo" or of "cpu:gloo,cuda:gloo"."""
+    return {part.rpartition(":")[2] for part in text.split(",") if part}
+
+
+class Table:
+    """All groups this process has seen; entries of dead groups vanish with their ProcessGroup."""
+
+    def __init__(self) -> None:
+        # Weak keys: holding a ProcessGroup would move its destructor, which is user-visible.
+        self._groups: weakref.WeakKeyDictionary[Any, Group] = weakref.WeakKeyDictionary()
+        self._epochs: dict[tuple[str, tuple[int, ...]], int] = {}
+        self._lock = threading.Lock()
+
+    def created(self, group: Any, name: str, ranks: tuple[int, ...], is_watched: bool) -> Group:
+        with self._lock:
+            known = self._groups.get(group)
+            if known is not None:
+                return known
+            key = (name, tuple(sorted(ranks)))
+            epoch = self._epochs.get(key, 0) + 1
+            self._epochs[key] = epoch
+            made = Group(name, ranks, epoch, is_watched)
+            self._groups[group] = made
+            return made
+
+    def of(self, group: Any) -> Group | None:
+        known = self._groups.get(group)
+        return known if known is not None else self._adopt(group)
+
+    def live(self) -> list[tuple[Any, Group]]:
+        """The groups that torch.distributed lists now, creation order."""
+        world = _world()
+        if world is None:
+            return []
+        pairs = []
+        for group in list(world.pg_map):
+            known = self.of(group)
+            if known is not None:
+                self._describe(world, group, known)
+                pairs.append((group, known))
+        return pairs
+
+    def _adopt(self, group: Any) -> Group | None:
+        """A group made before the wrappers were in place (`import hangwatch.auto` came late)."""
+        world = _world()
+        ranks = None if world is None else world.pg_group_ranks.get(group)
+        if world is None or not ranks:
+            return None
+        name = str(world.pg_names.get(group, ""))
+        return self.created(group, name, _in_group_order(ranks), is_watched=False)
+
+    def _describe(self, world: Any, group: Any, known: Group) -> None:
+        if known.backend:
+            return
+        backend = str(world.pg_map[group][0])
+        config = str(world.pg_backend_config.get(group, ""))
+        kinds = backends_of(config)
+        known.backend = next(iter(kinds)) if len(kinds) == 1 else (config or backend)
+        known.description = str(getattr(group, "group_desc", ""))[:200]
+
+
+def _world() -> Any:
+    """torch's private table of groups; `Any` because no type of it is public."""
+    module = sys.modules.get(C10D)
+    return None if module is None else getattr(module, "_world", None)
+
+
+def _in_group_order(ranks: Any) -> tuple[int, ...]:
+    return tuple(int(rank) for rank, _ in sorted(ranks.items(), key=lambda pair: pair[1]))
+
+
+def ranks_text(ranks: tuple[int, ...]) -> str:
+    """Group order as text; ascending neighbours become a range: (0, 1, 2, 7) -> "0-2,7"."""
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)

@@ -1,0 +1,207 @@
+"""The probe's thread: one beat per second into the record, two while this rank is stalled.
+
+The record is made only once this process shows itself to be a rank: torch.distributed is
+initialised or is being initialised. Launchers and loader workers import torch.distributed too and
+never get there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+from . import calls, counters, entries, exits, groups, inits, marks, record, report, worker_server
+
+INTERVAL_S = 1.0
+STALLED_INTERVAL_S = 0.5
+STALLED_AFTER_NS = 2_000_000_000
+LEAVE_WAIT_S = 0.5  # a beat takes milliseconds; the exit of the trainer waits no longer
+STALE_ENTRIES_NS = 10_000_000_000  # entries of a stall that is over are dropped after this
+
+
+class Loop:
+    """Everything the probe holds in one process. Nothing in it raises into the trainer."""
+
+    def __init__(self, run_dir: str, version: str) -> None:
+        self._run_dir = run_dir
+        self._version = version
+        self._lacks: dict[str, str] = {}
+        self._calls = calls.Calls(groups.Table(), self._lacks)
+        self._exits = exits.Exits(self._mark_exit, self._leave)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._reset()
+
+    def _reset(self) -> None:
+        """The state of one process; a forked child gets a fresh one."""
+        self._pid = os.getpid()
+        self._beat = 0
+        self._writer: record.Writer | None = None
+        self._server: worker_server.WorkerServer | None = None
+        self._has_initialised = False
+        self._has_failed = False
+        self._is_leaving = False
+        self._rank, self._world_size = -1, 0
+        self._environment = report.environment()
+        self._inits = inits.Inits()
+        self._counters = counters.Counters(self._lacks)
+        self._entries = entries.Entries(self._counters, self._lacks)
+        self._pace = entries.Pace()
+        self._last_groups: list[dict[str, Any]] = []
+
+    def start(self) -> None:
+        self._calls.install()
+        self._exits.install()
+        os.register_at_fork(after_in_child=self._in_child)
+        self._spawn()
+
+    def suspend(self) -> None:
+        """Take the wrappers off and end the thread, for measuring what the probe costs."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._calls.remove()
+
+    def resume(self) -> None:
+        self._calls.install()
+        self._spawn()
+
+    def _spawn(self) -> None:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hangwatch-probe", daemon=True)
+        self._thread.start()
+
+    def _in_child(self) -> None:
+        """A rank's forked child (a loader worker) is no rank; a launcher's may become one."""
+        try:
+            was_rank = self._writer is not None
+            self._lacks.clear()
+            self._calls.forget()
+            self._reset()
+            if was_rank:
+                self._has_failed = True
+            else:
+                self._spawn()
+        except Exception:  # boundary to the trainer: this child goes on without a probe
+            self._has_failed = True
+
+    def _run(self) -> None:
+        stop = self._stop
+        is_stalled = False
+        while not stop.wait(STALLED_INTERVAL_S if is_stalled else INTERVAL_S):
+            if self._has_failed:
+                return
+            try:
+                is_stalled = self._tick()
+            except Exception as error:  # boundary to the trainer: the next beat tries again
+                self._lacks["beat"] = f"a beat failed: {type(error).__name__}: {str(error)[:120]}"
+                is_stalled = False
+
+    def _tick(self) -> bool:
+        now_ns = time.monotonic_ns()
+        self._exits.reconsider(now_ns)
+        waits = self._inits.read()
+        is_initialised = self._read_rank()
+        if self._writer is None:
+            if not waits and not is_initialised:
+                return False
+            self._open()
+        pairs = self._calls.table.live() if is_initialised else []
+        self._counters.read(pairs, now_ns)
+        is_stalled = self._look_closer(pairs, now_ns)
+        self._write(pairs, waits, is_initialised)
+        return is_stalled or bool(waits)
+
+    def _read_rank(self) -> bool:
+        module = sys.modules.get(groups.C10D)
+        if module is None or not module.is_initialized():
+            return False
+        try:
+            self._rank, self._world_size = int(module.get_rank()), int(module.get_world_size())
+        except (RuntimeError, ValueError):
+            return False  # destroyed between the two questions
+        self._has_initialised = True
+        return True
+
+    def _open(self) -> None:
+        """Make the record and its socket; without a record there is nothing to say, so give up."""
+        try:
+            os.makedirs(self._run_dir, mode=0o700, exist_ok=True)
+            ticks = record.start_ticks(self._pid)
+            self._writer = record.Writer(self._run_dir, self._pid, ticks)
+        except (OSError, ValueError):
+            self._has_failed = True
+            raise
+        path = f"{self._writer.path[: -len('.record')]}.sock"
+        self._server = worker_server.WorkerServer(path, self._lacks)
+        self._entries.server = self._server
+
+    def _look_closer(self, pairs: list[tuple[Any, groups.Group]], now_ns: int) -> bool:
+        if not pairs:
+            return False
+        moved_ns = max(group.moved_ns for _, group in pairs)
+        if self._pace.is_due(moved_ns, now_ns):
+            self._entries.take(pairs, time.monotonic_ns())
+        for _, group in pairs:
+            is_stale = group.dumped_counter != group.counter
+            if is_stale and now_ns - group.dumped_ns > STALE_ENTRIES_NS:
+                group.entries = []
+        return now_ns - moved_ns >= STALLED_AFTER_NS
+
+    def _write(self, pairs: list[Any], waits: list[dict[str, Any]], is_initialised: bool) -> None:
+        if self._writer is None or self._writer.pid != os.getpid():
+            return
+        self._beat += 1
+        in_flight = self._calls.in_flight()
+        payload = {
+            "beat": self._beat,
+            "at_ns": time.monotonic_ns(),
+            **self._identity(is_initialised),
+            **marks.read(),
+            "groups": [report.of_group(group) for _, group in pairs],
+            "calls": [calls.payload(call) for call in in_flight],
+            "p2p": self._calls.counts(in_flight),
+            "waits": waits,
+            "socket": self._server.path if self._server is not None else "",
+            "lacks": sorted(self._lacks.values()),
+        }
+        self._writer.write(report.encoded(payload))
+
+    def _identity(self, is_initialised: bool) -> dict[str, Any]:
+        torch = sys.modules.get("torch")
+        certain = self._has_initialised
+        return {
+            "pid": self._pid,
+            "rank": self._rank if certain else report.from_environment("RANK", -1),
+            "world_size": self._world_size if certain else report.from_environment("WORLD_SIZE", 0),
+            "local_rank": report.from_environment("LOCAL_RANK", -1),
+            "certain": certain,
+            "initialised": self._has_initialised,
+            "destroyed": self._has_initialised and not is_initialised,
+            "shutting_down": self._is_leaving or not threading.main_thread().is_alive(),
+            "script": report.script(),
+            "torch": str(getattr(torch, "__version__", "")),
+            "probe": self._version,
+            "environment": self._environment,
+        }
+
+    def _mark_exit(self, code: int | None, exception: str) -> None:
+        writer = self._writer
+        if writer is not None and writer.pid == os.getpid():
+            writer.mark_exit(code, exception, time.monotonic_ns())
+
+    def _leave(self) -> None:
+        """The last beat, from the main thread, at the end of the interpreter."""
+        self._is_leaving = True
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(LEAVE_WAIT_S)
+        if self._writer is None or self._writer.pid != os.getpid():
+            return
+        if self._thread is None or not self._thread.is_alive():
+            self._tick()
+        if self._server is not None:
+            self._server.remove()

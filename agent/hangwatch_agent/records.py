@@ -1,0 +1,173 @@
+"""Reads the records that probes leave in a run dir. The layout is in probe/record.py.
+
+A record is written by whoever may write to the run dir, so everything in it is taken as hostile input:
+no link is followed, sizes are bounded, and whatever is wrong becomes a sentence in `problem`, never an
+exception. Whether the named process really is the record's owner is for the caller to check, by uid,
+pid and start ticks.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from hangwatch_agent import payload
+from hangwatch_agent.probe import record
+
+SUFFIX = ".record"
+MAX_FILES = 4096  # of one run dir; more than any node has ranks
+MAX_FILE_BYTES = 1024 * 1024
+MAX_SLOTS = 4
+TRIES = 4  # a reader meets a writer once per second at most
+
+_decode_record = msgspec.json.Decoder(payload.RecordPayload)
+_decode_exit = msgspec.json.Decoder(payload.ExitPayload)
+P = TypeVar("P", payload.RecordPayload, payload.ExitPayload)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record file as it stands now; `problem` says why something in it could not be read."""
+
+    path: Path
+    uid: int = -1
+    pid: int = -1
+    start_ticks: int = -1
+    payload: payload.RecordPayload | None = None
+    exit: payload.ExitPayload | None = None
+    format_version: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class _Header:
+    version: int
+    header_size: int
+    total_size: int
+    slot_size: int
+    slots: int
+    exit_size: int
+    pid: int
+    start_ticks: int
+
+
+class _UnreadableError(Exception):
+    """Why a record cannot be read, in words."""
+
+
+def scan(run_dir: Path) -> list[Path]:
+    """The record files of a run dir, by name; empty when the folder is missing or may not be read."""
+    try:
+        with os.scandir(run_dir) as items:
+            names = [item.name for item in items if item.name.endswith(SUFFIX)]
+    except OSError:
+        return []
+    return [run_dir / name for name in sorted(names)[:MAX_FILES]]
+
+
+def read(path: Path) -> Record:
+    """Read one record; never raises on whatever stands there."""
+    uid = -1
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        return Record(path=path, problem=f"record cannot be opened: {error.strerror}")
+    try:
+        facts = os.fstat(handle)
+        uid = facts.st_uid
+        if not stat.S_ISREG(facts.st_mode):
+            raise _UnreadableError("record is not a regular file")
+        if not record.HEADER_SIZE <= facts.st_size <= MAX_FILE_BYTES:
+            raise _UnreadableError(f"record has an impossible size of {facts.st_size} bytes")
+        return _parse(path, uid, handle)
+    except _UnreadableError as error:
+        return Record(path=path, uid=uid, problem=str(error))
+    except OSError as error:
+        return Record(path=path, uid=uid, problem=f"record cannot be read: {error.strerror}")
+    finally:
+        os.close(handle)
+
+
+def _parse(path: Path, uid: int, handle: int) -> Record:
+    header = _header(os.pread(handle, record.HEADER.size, 0))
+    found: payload.RecordPayload | None = None
+    mark: payload.ExitPayload | None = None
+    problem = ""
+    for _ in range(TRIES):
+        data = os.pread(handle, header.total_size, 0)
+        found, problem = _newest(header, data)
+        mark = _exit_mark(header, data)
+        if found is not None:
+            break
+    if found is None and header.version > record.FORMAT_VERSION:
+        problem = (
+            f"record has format {header.version}, newer than the {record.FORMAT_VERSION} this agent "
+            f"reads: update Hangwatch on this node ({problem})"
+        )
+    return Record(
+        path=path,
+        uid=uid,
+        pid=header.pid,
+        start_ticks=header.start_ticks,
+        payload=found,
+        exit=mark,
+        format_version=header.version,
+        problem="" if found is not None else problem,
+    )
+
+
+def _header(data: bytes) -> _Header:
+    if len(data) < record.HEADER.size or not data.startswith(record.MAGIC):
+        raise _UnreadableError("file is not a Hangwatch record")
+    header = _Header(*record.HEADER.unpack(data)[1:])
+    size = header.header_size + header.exit_size + header.slots * header.slot_size
+    if not 1 <= header.slots <= MAX_SLOTS or not size <= header.total_size <= MAX_FILE_BYTES:
+        raise _UnreadableError("record's header contradicts itself")
+    if header.slot_size < record.SLOT.size or header.exit_size < record.SLOT.size:
+        raise _UnreadableError("record's slots are too small to hold anything")
+    return header
+
+
+def _newest(header: _Header, data: bytes) -> tuple[payload.RecordPayload | None, str]:
+    """The valid payload with the highest beat, or None and the reason."""
+    whole = []
+    for index in range(header.slots):
+        offset = header.header_size + header.exit_size + index * header.slot_size
+        slot = _slot(data, offset, header.slot_size)
+        if slot is not None:
+            whole.append(slot)
+    problem = "record holds no complete beat yet"
+    for _, text in sorted(whole, key=lambda slot: slot[0], reverse=True):
+        found, problem = _decoded(_decode_record, text)
+        if found is not None:
+            return found, ""
+    return None, problem
+
+
+def _exit_mark(header: _Header, data: bytes) -> payload.ExitPayload | None:
+    slot = _slot(data, header.header_size, header.exit_size)
+    return None if slot is None else _decoded(_decode_exit, slot[1])[0]
+
+
+def _slot(data: bytes, offset: int, size: int) -> tuple[int, bytes] | None:
+    """(beat, payload) of a slot that is whole: not being written, and its checksum fits."""
+    if len(data) < offset + size:
+        return None
+    sequence, beat, length, crc = record.SLOT.unpack_from(data, offset)
+    if sequence == 0 or sequence % 2 or not 0 < length <= size - record.SLOT.size:
+        return None
+    text = data[offset + record.SLOT.size : offset + record.SLOT.size + length]
+    return (beat, text) if zlib.crc32(text) == crc else None
+
+
+def _decoded(decoder: msgspec.json.Decoder[P], text: bytes) -> tuple[P | None, str]:
+    try:
+        return decoder.decode(text), ""
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        return None, f"record's payload cannot be read: {str(error)[:200]}"

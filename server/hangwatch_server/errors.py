@@ -17,6 +17,16 @@ class BadRangeError(HangwatchError):
         )
 
 
+class BadCursorError(HangwatchError):
+    """A paging cursor that this server did not make."""
+
+    def __init__(self, text: str) -> None:
+        shown = text if len(text) <= 40 else text[:40] + "…"
+        super().__init__(
+            f"'{shown}' is no cursor of this list: take `next` from the page before, or leave it out"
+        )
+
+
 class NotFoundError(HangwatchError):
     """A job, rank, group, capture, incident or node that is not known."""
 

@@ -1,0 +1,229 @@
+"""Captures and their parts as rows. A part is durable once `store_part` has returned.
+
+A capture's parts come rank by rank, perhaps twice (the agent repeats what was not acknowledged) and
+perhaps after the deadline, when a row that says "did not answer" stands in their place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from sqlalchemy import Row, and_, func, not_, or_, select, update
+from sqlalchemy import insert as insert_into
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import IntegrityError
+
+from hangwatch_agent import wire
+from hangwatch_server.db import codec, paging
+from hangwatch_server.db.engine import Database
+from hangwatch_server.db.tables import capture_parts, captures
+from hangwatch_server.errors import NotFoundError
+from hangwatch_server.model import Capture, CaptureState, PartRow
+
+MAX_PARTS = 100_000
+
+_PART_ROW = [column for column in capture_parts.c if column.name != "part"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPart:
+    node: str
+    part: wire.CapturePart
+    stored_at: datetime
+
+
+async def create(db: Database, capture: Capture) -> None:
+    """Store a capture that is about to be taken; NotFoundError if its job is not stored."""
+    statement = insert_into(captures).values(
+        id=capture.id,
+        job=capture.job,
+        attempt=capture.attempt,
+        incident=capture.incident,
+        state=capture.state.value,
+        requested_at=capture.requested_at,
+        requested_by=capture.requested_by,
+        ranks=capture.ranks,
+        kinds=list(capture.kinds),
+        native=capture.native,
+    )
+    try:
+        async with db.begin() as connection:
+            await connection.execute(statement)
+    except IntegrityError as error:
+        raise NotFoundError(
+            f"capture {capture.id} cannot be stored: its job {capture.job} or incident is not stored, "
+            "or the id is taken"
+        ) from error
+
+
+async def store_part(db: Database, part: wire.CapturePart, node: str) -> bool:
+    """Store one rank's part; False when it was there already.
+
+    A part that holds evidence replaces one that only says why there is none, never the reverse.
+    Raises NotFoundError when the capture is not, or no longer, stored.
+    """
+    has_stacks = any(process.threads for process in part.stacks)
+    has_entries = bool(part.entries)
+    new = insert(capture_parts).values(
+        capture=part.capture,
+        rank=part.rank,
+        node=node,
+        pid=part.pid,
+        has_stacks=has_stacks,
+        has_entries=has_entries,
+        reason=part.reason,
+        remedy=part.remedy,
+        stored_at=func.clock_timestamp(),
+        part=part,
+    )
+    stored_is_empty = not_(or_(capture_parts.c.has_stacks, capture_parts.c.has_entries))
+    new_has_something = or_(new.excluded.has_stacks, new.excluded.has_entries)
+    statement = new.on_conflict_do_update(
+        index_elements=[capture_parts.c.capture, capture_parts.c.rank],
+        set_={
+            column.name: new.excluded[column.name]
+            for column in capture_parts.c
+            if not column.primary_key
+        },
+        where=and_(stored_is_empty, new_has_something),
+    ).returning(capture_parts.c.rank)
+    try:
+        async with db.begin() as connection:
+            return (await connection.execute(statement)).first() is not None
+    except IntegrityError as error:
+        raise NotFoundError(f"there is no capture '{part.capture}': it was deleted") from error
+
+
+async def finish(db: Database, capture_id: str, state: CaptureState) -> None:
+    statement = update(captures).where(captures.c.id == capture_id).values(state=state.value)
+    async with db.begin() as connection:
+        await connection.execute(statement)
+
+
+async def find(db: Database, capture_id: str) -> Capture | None:
+    """One capture, with a row for each part that came."""
+    parts = (
+        select(*_PART_ROW)
+        .where(capture_parts.c.capture == capture_id)
+        .order_by(capture_parts.c.rank)
+        .limit(MAX_PARTS)
+    )
+    async with db.begin() as connection:
+        statement = select(captures).where(captures.c.id == capture_id)
+        row = (await connection.execute(statement)).first()
+        if row is None:
+            return None
+        rows = (await connection.execute(parts)).all()
+    return _capture(row, tuple(_part_row(part) for part in rows))
+
+
+async def parts(db: Database, capture_id: str) -> list[StoredPart]:
+    """All parts of a capture, by rank."""
+    statement = (
+        select(capture_parts)
+        .where(capture_parts.c.capture == capture_id)
+        .order_by(capture_parts.c.rank)
+        .limit(MAX_PARTS)
+    )
+    async with db.begin() as connection:
+        rows = (await connection.execute(statement)).all()
+    return [_stored_part(row) for row in rows]
+
+
+async def of_incident(db: Database, incident_id: str, limit: int = 200) -> list[Capture]:
+    """An incident's captures, oldest first, without their part rows."""
+    statement = (
+        select(captures)
+        .where(captures.c.incident == incident_id)
+        .order_by(captures.c.requested_at, captures.c.id)
+        .limit(paging.bounded(limit))
+    )
+    async with db.begin() as connection:
+        return [_capture(row, ()) for row in (await connection.execute(statement)).all()]
+
+
+async def list_page(
+    db: Database, job: str, *, limit: int = 50, before: str | None = None
+) -> tuple[list[Capture], str | None]:
+    """A job's captures, newest first, without their part rows; next cursor or None."""
+    size = paging.bounded(limit)
+    statement = (
+        select(captures)
+        .where(captures.c.job == job)
+        .order_by(captures.c.requested_at.desc(), captures.c.id.desc())
+        .limit(size + 1)
+    )
+    if before is not None:
+        statement = statement.where(
+            paging.is_before(captures.c.requested_at, captures.c.id, before)
+        )
+    async with db.begin() as connection:
+        rows = (await connection.execute(statement)).all()
+    page = [_capture(row, ()) for row in rows[:size]]
+    is_last = len(rows) <= size
+    return page, None if is_last else paging.cursor(page[-1].requested_at, page[-1].id)
+
+
+async def latest(
+    db: Database, job: str, rank: int, attempt: int | None = None
+) -> StoredPart | None:
+    """The newest part of this rank that holds stacks."""
+    statement = (
+        select(capture_parts)
+        .join(captures, captures.c.id == capture_parts.c.capture)
+        .where(captures.c.job == job, capture_parts.c.rank == rank, capture_parts.c.has_stacks)
+        .order_by(captures.c.requested_at.desc(), captures.c.id.desc())
+        .limit(1)
+    )
+    if attempt is not None:
+        statement = statement.where(captures.c.attempt == attempt)
+    async with db.begin() as connection:
+        row = (await connection.execute(statement)).first()
+    return None if row is None else _stored_part(row)
+
+
+def _capture(row: Row[Any], rows: tuple[PartRow, ...]) -> Capture:  # Any: many column types
+    return Capture(
+        id=row.id,
+        job=row.job,
+        attempt=row.attempt,
+        incident=row.incident,
+        state=CaptureState(row.state),
+        requested_at=row.requested_at,
+        requested_by=row.requested_by,
+        ranks=row.ranks,
+        kinds=tuple(row.kinds),
+        native=row.native,
+        parts=rows,
+    )
+
+
+def _part_row(row: Row[Any]) -> PartRow:
+    return PartRow(
+        rank=row.rank,
+        node=row.node,
+        pid=row.pid,
+        has_stacks=row.has_stacks,
+        has_entries=row.has_entries,
+        reason=row.reason,
+        remedy=row.remedy,
+    )
+
+
+def _stored_part(row: Row[Any]) -> StoredPart:
+    try:
+        part = codec.restore(row.part, wire.CapturePart)
+    except msgspec.ValidationError as error:
+        # One odd part (a not-a-number from a strange agent) must not hide the other ranks' stacks.
+        part = wire.CapturePart(
+            capture=row.capture,
+            launch="",
+            rank=row.rank,
+            pid=row.pid or 0,
+            age_s=0.0,
+            reason=f"the stored part cannot be read: {error}",
+        )
+    return StoredPart(node=row.node, part=part, stored_at=row.stored_at)

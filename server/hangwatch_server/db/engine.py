@@ -1,0 +1,119 @@
+"""The connection pool of one Postgres, and clear words when it cannot be used. No queries of its own.
+
+Any Postgres does: the embedded one or a stock server by URL. One dialect and one driver (psycopg 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from sqlalchemy import URL, make_url, text
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, TimeoutError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from hangwatch_server.db import codec
+from hangwatch_server.errors import DatabaseError
+
+DRIVER = "postgresql+psycopg"
+CONNECT_ARGS = {
+    "connect_timeout": 10,
+    # A statement that hangs must not hold the server for ever; every query here is far below this.
+    "options": "-c statement_timeout=30s -c idle_in_transaction_session_timeout=60s"
+    " -c timezone=UTC",
+}
+
+
+class Database:
+    """One Postgres; `begin()` gives a connection inside a transaction."""
+
+    def __init__(self, url: str) -> None:
+        self.url = parse(url)
+        self._engine: AsyncEngine | None = None
+
+    @property
+    def engine(self) -> AsyncEngine:
+        if self._engine is None:
+            raise DatabaseError(
+                "the database was used before it was opened, or after it was closed"
+            )
+        return self._engine
+
+    async def open(self) -> None:
+        """Make the pool and check that the database answers; raise DatabaseError if not."""
+        self._engine = create_async_engine(
+            self.url,
+            pool_size=10,
+            max_overflow=10,
+            pool_timeout=15,
+            pool_pre_ping=True,  # a restarted Postgres costs a reconnect, not an error
+            json_serializer=codec.dumps,
+            json_deserializer=codec.loads,
+            connect_args=CONNECT_ARGS,
+        )
+        try:
+            await self.ping()
+        except DatabaseError:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        if self._engine is not None:
+            await self._engine.dispose()
+            self._engine = None
+
+    async def ping(self) -> None:
+        """Raise DatabaseError unless the database answers."""
+        async with self.begin() as connection:
+            await connection.execute(text("SELECT 1"))
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[AsyncConnection]:
+        """One transaction: committed at the end of the block, rolled back if it raises."""
+        try:
+            async with self.engine.begin() as connection:
+                yield connection
+        except (OperationalError, InterfaceError, TimeoutError) as error:
+            raise unusable(self.url, error) from error
+
+
+def parse(url: str) -> URL:
+    """A Postgres URL for our driver; raise DatabaseError for any other kind."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise DatabaseError(
+            "the database URL cannot be read: "
+            "write it as postgresql://user:password@host:5432/hangwatch"
+        ) from error
+    if parsed.drivername not in ("postgresql", "postgres", DRIVER):
+        raise DatabaseError(
+            f"'{parsed.drivername}' is not a database that Hangwatch can use: it needs Postgres, "
+            "postgresql://user:password@host:5432/hangwatch, or no URL for its own embedded one"
+        )
+    return parsed.set(drivername=DRIVER)
+
+
+def unusable(url: URL, error: Exception) -> DatabaseError:
+    """Say why the database at `url` cannot be used; its password is never part of the text."""
+    shown = url.render_as_string(hide_password=True)
+    cause = getattr(error, "orig", None) or error
+    words = " ".join(str(cause).split())
+    if "password authentication failed" in words or "no pg_hba.conf entry" in words:
+        return DatabaseError(
+            f"Postgres refused the login of {shown}: check user and password in the database URL "
+            f"and pg_hba.conf ({words})"
+        )
+    if url.database and f'database "{url.database}" does not exist' in words:
+        return DatabaseError(
+            f"Postgres at {shown} has no database '{url.database}': "
+            f"create it with: createdb {url.database}"
+        )
+    if "statement timeout" in words:
+        return DatabaseError(
+            f"Postgres at {shown} took over 30 s for one statement: is it overloaded?"
+        )
+    return DatabaseError(
+        f"Postgres cannot be reached at {shown}: check that it runs and that host, port and firewall "
+        f"are right, for example with: pg_isready -d '{shown}' ({words})"
+    )

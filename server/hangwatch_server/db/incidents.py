@@ -1,0 +1,379 @@
+"""Incidents and their history as rows. What should happen to one is decided in `incidents.lifecycle`.
+
+Every change is one row in the history (old, new, when, why, who). Changes that detection makes carry
+the job's lease; what people do (acknowledge, snooze) does not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, Select, and_, func, insert, not_, select
+from sqlalchemy import update as change_rows
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from hangwatch_server.db import codec, leases, paging
+from hangwatch_server.db.engine import Database
+from hangwatch_server.db.leases import Lease
+from hangwatch_server.db.tables import captures, incident_events, incidents
+from hangwatch_server.errors import ConflictError, NotFoundError
+from hangwatch_server.model import Incident, IncidentEvent, IncidentState, Kind, Verdict
+
+ACTIVE = (IncidentState.OPEN, IncidentState.CONFIRMED)
+MAX_HISTORY = 500
+MAX_CAPTURES = 500
+_END_RECORD = "job failed"
+
+
+async def open_incident(db: Database, lease: Lease, verdict: Verdict, why: str = "") -> Incident:
+    """Open a hidden incident; if the attempt already has an active one, that one is returned."""
+    async with db.begin() as connection:
+        await leases.check(connection, lease)
+        incident = _new(verdict, IncidentState.OPEN)
+        statement = upsert(incidents).values(**incident).on_conflict_do_nothing()
+        if (await connection.execute(statement.returning(incidents.c.id))).first() is None:
+            there = await _active(connection, verdict.job, verdict.attempt)
+            if there is not None:
+                return there
+            raise ConflictError(f"no incident could be opened for job {verdict.job}: try again")
+        await _log(connection, incident["id"], "", IncidentState.OPEN, why or verdict.summary)
+        return await _need(connection, incident["id"])
+
+
+async def record_failure(db: Database, lease: Lease, verdict: Verdict, why: str = "") -> Incident:
+    """Write an incident that is over already: the job failed and left nobody waiting."""
+    async with db.begin() as connection:
+        await leases.check(connection, lease)
+        incident = _new(verdict, IncidentState.ENDED)
+        await connection.execute(
+            insert(incidents).values(
+                **incident, ended_at=func.clock_timestamp(), end_reason=_END_RECORD
+            )
+        )
+        await _log(connection, incident["id"], "", IncidentState.ENDED, why or _END_RECORD)
+        return await _need(connection, incident["id"])
+
+
+async def confirm(
+    db: Database, lease: Lease, incident_id: str, verdict: Verdict, why: str = ""
+) -> Incident:
+    """An open incident becomes visible and alerts; the time of its first confirmation is kept."""
+    changes = {
+        "state": IncidentState.CONFIRMED.value,
+        "confirmed_at": func.coalesce(incidents.c.confirmed_at, func.clock_timestamp()),
+    }
+    return await _change(
+        db, lease, incident_id, (IncidentState.OPEN,), changes, why or verdict.summary, verdict
+    )
+
+
+async def update(
+    db: Database, lease: Lease, incident_id: str, verdict: Verdict, why: str
+) -> Incident:
+    """Store a newer verdict of an active incident; an empty `why` writes no line of history."""
+    return await _change(db, lease, incident_id, ACTIVE, {}, why, verdict)
+
+
+async def end(
+    db: Database, lease: Lease, incident_id: str, state: IncidentState, reason: str
+) -> Incident:
+    """Close an active incident as resolved, ended or pruned."""
+    changes = {"state": state.value, "ended_at": func.clock_timestamp(), "end_reason": reason}
+    return await _change(db, lease, incident_id, ACTIVE, changes, reason, None)
+
+
+async def reopen(
+    db: Database, lease: Lease, incident_id: str, verdict: Verdict, why: str = ""
+) -> Incident:
+    """A resolved or pruned incident is open again; raise ConflictError if another is active."""
+    changes = {"state": IncidentState.OPEN.value, "ended_at": None, "end_reason": ""}
+    closed = (IncidentState.RESOLVED, IncidentState.PRUNED)
+    reason = why or "the same stall came back"
+    return await _change(db, lease, incident_id, closed, changes, reason, verdict)
+
+
+async def active(db: Database, job: str, attempt: int) -> Incident | None:
+    async with db.begin() as connection:
+        return await _active(connection, job, attempt)
+
+
+async def active_of_job(db: Database, job: str) -> list[Incident]:
+    """Active incidents of all attempts, oldest attempt first: more than one only after a restart."""
+    statement = (
+        _select()
+        .where(incidents.c.job == job, _is_active())
+        .order_by(incidents.c.attempt)
+        .limit(paging.MAX_LIMIT)
+    )
+    async with db.begin() as connection:
+        return [_incident(row) for row in (await connection.execute(statement)).all()]
+
+
+async def recent(db: Database, job: str, attempt: int, within_s: float) -> Incident | None:
+    """The incident of this attempt that progress cleared last, if within so many seconds."""
+    since = func.clock_timestamp() - timedelta(seconds=within_s)
+    cleared = (IncidentState.RESOLVED.value, IncidentState.PRUNED.value)
+    statement = (
+        _of_attempt(job, attempt)
+        .where(incidents.c.state.in_(cleared), incidents.c.ended_at >= since)
+        .order_by(None)
+        .order_by(incidents.c.ended_at.desc())
+    )
+    async with db.begin() as connection:
+        row = (await connection.execute(statement)).first()
+    return None if row is None else _incident(row)
+
+
+async def newest(db: Database, job: str, attempt: int) -> Incident | None:
+    """The incident of this attempt that was opened last, in whatever state."""
+    async with db.begin() as connection:
+        row = (await connection.execute(_of_attempt(job, attempt))).first()
+    return None if row is None else _incident(row)
+
+
+async def find(db: Database, incident_id: str) -> Incident | None:
+    """One incident with its history."""
+    async with db.begin() as connection:
+        return await _find(connection, incident_id)
+
+
+async def list_page(
+    db: Database,
+    *,
+    states: Collection[IncidentState] | None = None,
+    job: str | None = None,
+    node: str | None = None,
+    limit: int = 50,
+    before: str | None = None,
+) -> tuple[list[Incident], str | None]:
+    """Incidents, newest first, without history; next cursor or None.
+
+    Without `states`, hidden ones are left out: suspicions that were never confirmed.
+    """
+    size = paging.bounded(limit)
+    statement = _newest_first(_select()).limit(size + 1)
+    if states is None:
+        statement = statement.where(not_(_is_hidden()))
+    else:
+        statement = statement.where(incidents.c.state.in_([state.value for state in states]))
+    if job is not None:
+        statement = statement.where(incidents.c.job == job)
+    if node is not None:
+        statement = statement.where(incidents.c.culprit_nodes.contains([node]))
+    if before is not None:
+        statement = statement.where(paging.is_before(incidents.c.opened_at, incidents.c.id, before))
+    async with db.begin() as connection:
+        rows = (await connection.execute(statement)).all()
+    page = [_incident(row) for row in rows[:size]]
+    is_last = len(rows) <= size
+    return page, None if is_last else paging.cursor(page[-1].opened_at, page[-1].id)
+
+
+async def acknowledge(db: Database, incident_id: str, by: str, comment: str) -> Incident:
+    """Note that somebody has seen it; a repeat by the same person changes nothing."""
+    async with db.begin() as connection:
+        incident = await _need_active(connection, incident_id)
+        if incident.acknowledged_by == by:
+            return incident
+        await connection.execute(
+            change_rows(incidents)
+            .where(incidents.c.id == incident_id)
+            .values(acknowledged_by=by, acknowledged_at=func.clock_timestamp())
+        )
+        await _log(connection, incident_id, incident.state, "acknowledged", comment, by)
+        return await _need(connection, incident_id)
+
+
+async def snooze(db: Database, incident_id: str, by: str, until: datetime) -> Incident:
+    """Be silent about it until then."""
+    async with db.begin() as connection:
+        incident = await _need_active(connection, incident_id)
+        await connection.execute(
+            change_rows(incidents).where(incidents.c.id == incident_id).values(snoozed_until=until)
+        )
+        why = f"until {until.isoformat(timespec='seconds')}"
+        await _log(connection, incident_id, incident.state, "snoozed", why, by)
+        return await _need(connection, incident_id)
+
+
+async def count_by_node(db: Database, days: float) -> dict[str, int]:
+    """How many confirmed incidents of the last days had a culprit on each node; nodes with none
+    are absent. At most 10,000 nodes, the worst first."""
+    node = func.unnest(incidents.c.culprit_nodes).column_valued("node")
+    since = func.now() - timedelta(days=days)
+    count = func.count().label("count")
+    statement = (
+        select(node, count)
+        .select_from(incidents, node)
+        .where(incidents.c.confirmed_at.is_not(None), incidents.c.opened_at >= since)
+        .group_by(node)
+        .order_by(count.desc())
+        .limit(10_000)
+    )
+    async with db.begin() as connection:
+        return {row[0]: row[1] for row in (await connection.execute(statement)).all()}
+
+
+async def _change(
+    db: Database,
+    lease: Lease,
+    incident_id: str,
+    allowed: Collection[IncidentState],
+    changes: dict[str, Any],  # SQL expressions of many types
+    why: str,
+    verdict: Verdict | None,
+) -> Incident:
+    """Apply `changes` if the incident is in an allowed state; ConflictError if it is not."""
+    async with db.begin() as connection:
+        await leases.check(connection, lease)
+        old = await _locked_state(connection, incident_id)
+        if old not in allowed:
+            raise ConflictError(f"incident {incident_id} is {old} by now: load it again")
+        if verdict is not None:
+            changes = changes | _columns(dataclasses.replace(verdict, incident=incident_id))
+        await connection.execute(
+            change_rows(incidents).where(incidents.c.id == incident_id).values(**changes)
+        )
+        if why:
+            await _log(connection, incident_id, old, changes.get("state", old), why)
+        return await _need(connection, incident_id)
+
+
+async def _locked_state(connection: AsyncConnection, incident_id: str) -> IncidentState:
+    statement = select(incidents.c.state).where(incidents.c.id == incident_id).with_for_update()
+    state = (await connection.execute(statement)).scalar_one_or_none()
+    if state is None:
+        raise NotFoundError(f"there is no incident '{incident_id}'")
+    return IncidentState(state)
+
+
+async def _log(
+    connection: AsyncConnection, incident_id: str, old: str, new: str, why: str, by: str = ""
+) -> None:
+    await connection.execute(
+        insert(incident_events).values(
+            incident=incident_id,
+            at=func.clock_timestamp(),
+            old=str(old),
+            new=str(new),
+            why=why,
+            by=by,
+        )
+    )
+
+
+async def _active(connection: AsyncConnection, job: str, attempt: int) -> Incident | None:
+    row = (await connection.execute(_of_attempt(job, attempt).where(_is_active()))).first()
+    return None if row is None else _incident(row)
+
+
+async def _need_active(connection: AsyncConnection, incident_id: str) -> Incident:
+    state = await _locked_state(connection, incident_id)
+    if state not in ACTIVE:
+        raise ConflictError(
+            f"incident {incident_id} is over ({state}): there is nothing to silence"
+        )
+    return await _need(connection, incident_id)
+
+
+async def _need(connection: AsyncConnection, incident_id: str) -> Incident:
+    incident = await _find(connection, incident_id)
+    if incident is None:
+        raise NotFoundError(f"there is no incident '{incident_id}'")
+    return incident
+
+
+async def _find(connection: AsyncConnection, incident_id: str) -> Incident | None:
+    row = (await connection.execute(_select().where(incidents.c.id == incident_id))).first()
+    if row is None:
+        return None
+    events = (
+        select(incident_events)
+        .where(incident_events.c.incident == incident_id)
+        .order_by(incident_events.c.id)
+        .limit(MAX_HISTORY)
+    )
+    history = tuple(
+        IncidentEvent(at=event.at, old=event.old, new=event.new, why=event.why, by=event.by)
+        for event in (await connection.execute(events)).all()
+    )
+    return dataclasses.replace(_incident(row), history=history)
+
+
+def _is_active() -> ColumnElement[bool]:
+    return incidents.c.state.in_([state.value for state in ACTIVE])
+
+
+def _is_hidden() -> ColumnElement[bool]:
+    never_shown = (IncidentState.OPEN.value, IncidentState.PRUNED.value)
+    return and_(incidents.c.confirmed_at.is_(None), incidents.c.state.in_(never_shown))
+
+
+def _select() -> Select[Any]:  # Any: rows of many column types
+    own = (
+        select(captures.c.id)
+        .where(captures.c.incident == incidents.c.id)
+        .order_by(captures.c.requested_at, captures.c.id)
+        .limit(MAX_CAPTURES)
+    )
+    return select(incidents, func.array(own.scalar_subquery()).label("capture_ids"))
+
+
+def _newest_first(statement: Select[Any]) -> Select[Any]:
+    return statement.order_by(incidents.c.opened_at.desc(), incidents.c.id.desc())
+
+
+def _of_attempt(job: str, attempt: int) -> Select[Any]:
+    own = and_(incidents.c.job == job, incidents.c.attempt == attempt)
+    return _newest_first(_select().where(own)).limit(1)
+
+
+def _new(verdict: Verdict, state: IncidentState) -> dict[str, Any]:
+    identifier = secrets.token_hex(6)
+    return {
+        "id": identifier,
+        "job": verdict.job,
+        "job_name": verdict.name,
+        "attempt": verdict.attempt,
+        "state": state.value,
+        "opened_at": func.clock_timestamp(),
+    } | _columns(dataclasses.replace(verdict, incident=identifier))
+
+
+def _columns(verdict: Verdict) -> dict[str, Any]:
+    nodes = {culprit.node for culprit in verdict.culprits if culprit.node}
+    return {
+        "kind": verdict.kind.value,
+        "summary": verdict.summary,
+        "culprit_ranks": verdict.culprit_ranks,
+        "culprit_nodes": sorted(nodes),
+        "verdict": verdict,
+    }
+
+
+def _incident(row: Row[Any]) -> Incident:
+    return Incident(
+        id=row.id,
+        job=row.job,
+        job_name=row.job_name,
+        attempt=row.attempt,
+        state=IncidentState(row.state),
+        kind=Kind(row.kind),
+        summary=row.summary,
+        culprit_ranks=row.culprit_ranks,
+        culprit_nodes=tuple(row.culprit_nodes),
+        opened_at=row.opened_at,
+        confirmed_at=row.confirmed_at,
+        ended_at=row.ended_at,
+        end_reason=row.end_reason,
+        acknowledged_by=row.acknowledged_by,
+        acknowledged_at=row.acknowledged_at,
+        snoozed_until=row.snoozed_until,
+        verdict=codec.restore(row.verdict, Verdict),
+        captures=tuple(row.capture_ids),
+    )

@@ -1,0 +1,228 @@
+"""Jobs, their attempts and the history of their verdicts, as rows. Live facts stay on the board."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, case, or_, select, update
+from sqlalchemy import delete as delete_from
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from hangwatch_agent import wire
+from hangwatch_server.db import codec, leases, paging
+from hangwatch_server.db.engine import Database
+from hangwatch_server.db.leases import Lease
+from hangwatch_server.db.tables import attempts, jobs, verdict_index, verdicts
+from hangwatch_server.db.tables import leases as lease_rows
+from hangwatch_server.errors import NotFoundError
+from hangwatch_server.model import Job, State, Verdict
+
+Process = tuple[str, int, int]  # node, pid, start ticks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAttempt:
+    """The newest attempt that was saved: how a restarted server knows whom it saw before."""
+
+    attempt: int
+    processes: dict[int, Process]
+
+
+async def save(db: Database, job: Job, launch: str, processes: Mapping[int, Process]) -> None:
+    """Insert or refresh a job. A verdict older than the stored one does not replace it."""
+    async with db.begin() as connection:
+        await _upsert_job(connection, job, launch)
+        if processes:
+            await _upsert_attempt(connection, job, processes)
+
+
+async def find(db: Database, job_id: str) -> Job | None:
+    async with db.begin() as connection:
+        row = (await connection.execute(select(jobs).where(jobs.c.id == job_id))).first()
+    return None if row is None else _job(row)
+
+
+async def find_by_name(db: Database, name: str) -> Job | None:
+    """The newest job of that name."""
+    statement = (
+        select(jobs)
+        .where(jobs.c.name == name)
+        .order_by(jobs.c.first_seen.desc(), jobs.c.id.desc())
+        .limit(1)
+    )
+    async with db.begin() as connection:
+        row = (await connection.execute(statement)).first()
+    return None if row is None else _job(row)
+
+
+async def list_page(
+    db: Database,
+    *,
+    state: State | None = None,
+    query: str = "",
+    limit: int = 50,
+    before: str | None = None,
+) -> tuple[list[Job], str | None]:
+    """Jobs, newest first, whose name holds `query` or whose id begins with it; next cursor or None."""
+    size = paging.bounded(limit)
+    statement = select(jobs).order_by(jobs.c.first_seen.desc(), jobs.c.id.desc()).limit(size + 1)
+    if state is not None:
+        statement = statement.where(jobs.c.state == state.value)
+    if query:
+        statement = statement.where(
+            or_(
+                jobs.c.name.icontains(query, autoescape=True),
+                jobs.c.id.startswith(query, autoescape=True),
+            )
+        )
+    if before is not None:
+        statement = statement.where(paging.is_before(jobs.c.first_seen, jobs.c.id, before))
+    async with db.begin() as connection:
+        rows = (await connection.execute(statement)).all()
+    page = [_job(row) for row in rows[:size]]
+    is_last = len(rows) <= size
+    return page, None if is_last else paging.cursor(page[-1].first_seen, page[-1].id)
+
+
+async def stored_attempt(db: Database, job_id: str) -> StoredAttempt | None:
+    statement = (
+        select(attempts.c.attempt, attempts.c.processes)
+        .where(attempts.c.job == job_id)
+        .order_by(attempts.c.attempt.desc())
+        .limit(1)
+    )
+    async with db.begin() as connection:
+        row = (await connection.execute(statement)).first()
+    if row is None:
+        return None
+    return StoredAttempt(
+        attempt=row.attempt, processes=codec.restore(row.processes, dict[int, Process])
+    )
+
+
+async def save_verdict(db: Database, verdict: Verdict, lease: Lease) -> Verdict:
+    """Make this the job's newest verdict, under the next index; the job must have been saved.
+
+    Raises StaleLeaseError, and NotFoundError when the job is not, or no longer, stored.
+    """
+    async with db.begin() as connection:
+        await leases.check(connection, lease)
+        old_state = await _lock_state(connection, verdict.job)
+        index = (await connection.execute(select(verdict_index.next_value()))).scalar_one()
+        indexed = dataclasses.replace(verdict, index=index)
+        await connection.execute(
+            insert(verdicts).values(
+                index=index,
+                job=verdict.job,
+                attempt=verdict.attempt,
+                old_state=old_state,
+                new_state=verdict.state.value,
+                verdict=indexed,
+            )
+        )
+        await connection.execute(
+            update(jobs)
+            .where(jobs.c.id == verdict.job)
+            .values(state=verdict.state.value, verdict=indexed, verdict_index=index)
+        )
+    return indexed
+
+
+async def verdict_page(
+    db: Database, job_id: str, *, limit: int = 50, before_index: int | None = None
+) -> list[Verdict]:
+    """The job's verdicts, newest first."""
+    statement = (
+        select(verdicts.c.verdict)
+        .where(verdicts.c.job == job_id)
+        .order_by(verdicts.c.index.desc())
+        .limit(paging.bounded(limit))
+    )
+    if before_index is not None:
+        statement = statement.where(verdicts.c.index < before_index)
+    async with db.begin() as connection:
+        rows = (await connection.execute(statement)).scalars().all()
+    return [codec.restore(row, Verdict) for row in rows]
+
+
+async def delete(db: Database, job_id: str) -> bool:
+    """Delete a job with its verdicts, incidents and captures; False when it was not there."""
+    async with db.begin() as connection:
+        await connection.execute(delete_from(lease_rows).where(lease_rows.c.job == job_id))
+        result = await connection.execute(delete_from(jobs).where(jobs.c.id == job_id))
+        return result.rowcount == 1
+
+
+async def _upsert_job(connection: AsyncConnection, job: Job, launch: str) -> None:
+    new = insert(jobs).values(
+        id=job.id,
+        launch=launch,
+        name=job.name,
+        attempt=job.attempt,
+        world_size=job.world_size,
+        reporting=job.reporting,
+        state=job.state.value,
+        verdict=job.verdict,
+        verdict_index=job.verdict.index,
+        nodes=list(job.nodes),
+        depth=job.depth.value,
+        script=job.script,
+        step=job.step,
+        first_seen=job.first_seen,
+        last_seen=job.last_seen,
+    )
+    kept = ("id", "first_seen")
+    changes: dict[str, Any] = {  # SQL expressions of many types
+        column.name: column for column in new.excluded if column.name not in kept
+    }
+    is_newer = new.excluded.verdict_index >= jobs.c.verdict_index
+    for name in ("state", "verdict", "verdict_index"):
+        changes[name] = case((is_newer, new.excluded[name]), else_=jobs.c[name])
+    await connection.execute(new.on_conflict_do_update(index_elements=[jobs.c.id], set_=changes))
+
+
+async def _upsert_attempt(
+    connection: AsyncConnection, job: Job, processes: Mapping[int, Process]
+) -> None:
+    new = insert(attempts).values(job=job.id, attempt=job.attempt, processes=dict(processes))
+    # Saved often, changed rarely: an unchanged row is not written again.
+    await connection.execute(
+        new.on_conflict_do_update(
+            index_elements=[attempts.c.job, attempts.c.attempt],
+            set_={"processes": new.excluded.processes},
+            where=attempts.c.processes.is_distinct_from(new.excluded.processes),
+        )
+    )
+
+
+async def _lock_state(connection: AsyncConnection, job_id: str) -> str:
+    """The job's stored state; its row is held, so that indexes rise in the order they are seen."""
+    statement = select(jobs.c.state).where(jobs.c.id == job_id).with_for_update()
+    state = (await connection.execute(statement)).scalar_one_or_none()
+    if state is None:
+        raise NotFoundError(f"job {job_id} is not stored: it was deleted, or never saved")
+    return str(state)
+
+
+def _job(row: Row[Any]) -> Job:  # Any: a row of many column types
+    return Job(
+        id=row.id,
+        name=row.name,
+        attempt=row.attempt,
+        world_size=row.world_size,
+        reporting=row.reporting,
+        state=State(row.state),
+        verdict=codec.restore(row.verdict, Verdict),
+        nodes=tuple(row.nodes),
+        depth=wire.Depth(row.depth),
+        first_seen=row.first_seen,
+        last_seen=row.last_seen,
+        progress_age_s=None,
+        script=row.script,
+        step=row.step,
+        is_live=False,
+    )

@@ -1,0 +1,68 @@
+"""Nodes as last reported. Whether one is live now is the board's to say; from here it is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Row, select
+from sqlalchemy.dialects.postgresql import insert
+
+from hangwatch_agent import wire
+from hangwatch_server.db import incidents
+from hangwatch_server.db.engine import Database
+from hangwatch_server.db.tables import nodes
+from hangwatch_server.model import Link, NodeRow
+
+MAX_NODES = 20_000
+HISTORY_DAYS = 30
+
+
+async def save(db: Database, node: NodeRow) -> None:
+    new = insert(nodes).values(
+        name=node.name,
+        version=node.version,
+        ranks=node.ranks,
+        jobs=list(node.jobs),
+        stacks=node.stacks,
+        stacks_remedy=node.stacks_remedy,
+        depth=node.depth.value,
+        dropped=node.dropped,
+        last_seen=node.last_seen,
+    )
+    changes = {column.name: column for column in new.excluded if column.name != "name"}
+    async with db.begin() as connection:
+        await connection.execute(
+            new.on_conflict_do_update(index_elements=[nodes.c.name], set_=changes)
+        )
+
+
+async def list_all(db: Database) -> list[NodeRow]:
+    """All nodes ever seen, by name, with their incidents of the last 30 days."""
+    counts = await incidents.count_by_node(db, HISTORY_DAYS)
+    statement = select(nodes).order_by(nodes.c.name).limit(MAX_NODES)
+    async with db.begin() as connection:
+        return [_node(row, counts) for row in (await connection.execute(statement)).all()]
+
+
+async def find(db: Database, name: str) -> NodeRow | None:
+    counts = await incidents.count_by_node(db, HISTORY_DAYS)
+    async with db.begin() as connection:
+        row = (await connection.execute(select(nodes).where(nodes.c.name == name))).first()
+    return None if row is None else _node(row, counts)
+
+
+def _node(row: Row[Any], counts: dict[str, int]) -> NodeRow:  # Any: a row of many column types
+    return NodeRow(
+        name=row.name,
+        link=Link.LOST,
+        version=row.version,
+        age_s=None,
+        ranks=row.ranks,
+        jobs=tuple(row.jobs),
+        stacks=row.stacks,
+        stacks_remedy=row.stacks_remedy,
+        depth=wire.Depth(row.depth),
+        incidents_30d=counts.get(row.name, 0),
+        dropped=row.dropped,
+        last_seen=row.last_seen,
+    )

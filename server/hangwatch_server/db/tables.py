@@ -1,0 +1,210 @@
+"""The tables as SQLAlchemy Core sees them. The schema itself is made by `migrations/` alone.
+
+Statements on rows live beside the question they answer; a test holds these tables and the migrations
+to the same shape.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    Sequence,
+    Table,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+
+from hangwatch_server.db.codec import PlainText
+
+metadata = MetaData()
+
+# Shared by all jobs, so that an index is never used twice, by whichever replica.
+verdict_index = Sequence("verdict_index", metadata=metadata, start=1)
+lease_token = Sequence("lease_token", metadata=metadata, start=1)
+
+_TIME = DateTime(timezone=True)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    Column("launch", PlainText, nullable=False),
+    Column("name", PlainText, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("world_size", Integer, nullable=False),
+    Column("reporting", Integer, nullable=False),
+    Column("state", PlainText, nullable=False),
+    Column("verdict", JSONB, nullable=False),
+    Column("verdict_index", BigInteger, nullable=False),
+    Column("nodes", ARRAY(PlainText), nullable=False),
+    Column("depth", PlainText, nullable=False),
+    Column("script", PlainText, nullable=False),
+    Column("step", BigInteger),
+    Column("first_seen", _TIME, nullable=False),
+    Column("last_seen", _TIME, nullable=False),
+    Index("jobs_newest", text("first_seen DESC"), text("id DESC")),
+    Index("jobs_by_name", "name", text("first_seen DESC")),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("job", PlainText, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    # rank -> [node, pid, start ticks]: how a restarted server tells old processes from new ones
+    Column("processes", JSONB, nullable=False),
+    Column("first_seen", _TIME, nullable=False, server_default=func.now()),
+)
+
+verdicts = Table(
+    "verdicts",
+    metadata,
+    Column("index", BigInteger, primary_key=True, autoincrement=False),
+    Column("job", PlainText, ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("at", _TIME, nullable=False, server_default=func.now()),
+    Column("old_state", PlainText, nullable=False),
+    Column("new_state", PlainText, nullable=False),
+    Column("verdict", JSONB, nullable=False),
+    Index("verdicts_of_job", "job", text("index DESC")),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("job", PlainText, primary_key=True),  # no foreign key: claimed before the job is saved
+    Column("holder", PlainText, nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("expires_at", _TIME, nullable=False),
+)
+
+incidents = Table(
+    "incidents",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    Column("job", PlainText, ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    Column("job_name", PlainText, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("state", PlainText, nullable=False),
+    Column("kind", PlainText, nullable=False),
+    Column("summary", PlainText, nullable=False),
+    Column("culprit_ranks", PlainText, nullable=False),
+    Column("culprit_nodes", ARRAY(PlainText), nullable=False),
+    Column("opened_at", _TIME, nullable=False),
+    Column("confirmed_at", _TIME),
+    Column("ended_at", _TIME),
+    Column("end_reason", PlainText, nullable=False, server_default=""),
+    Column("acknowledged_by", PlainText, nullable=False, server_default=""),
+    Column("acknowledged_at", _TIME),
+    Column("snoozed_until", _TIME),
+    Column("verdict", JSONB, nullable=False),
+    Index(
+        "incidents_one_active",
+        "job",
+        "attempt",
+        unique=True,
+        postgresql_where=text("state IN ('open', 'confirmed')"),
+    ),
+    Index("incidents_newest", text("opened_at DESC"), text("id DESC")),
+    Index("incidents_of_job", "job", "attempt", text("opened_at DESC")),
+    Index("incidents_by_node", "culprit_nodes", postgresql_using="gin"),
+)
+
+incident_events = Table(
+    "incident_events",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("incident", PlainText, ForeignKey("incidents.id", ondelete="CASCADE"), nullable=False),
+    Column("at", _TIME, nullable=False),
+    Column("old", PlainText, nullable=False),
+    Column("new", PlainText, nullable=False),
+    Column("why", PlainText, nullable=False),
+    Column("by", PlainText, nullable=False),
+    Index("incident_events_of_incident", "incident", "id"),
+)
+
+captures = Table(
+    "captures",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    Column("job", PlainText, ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("incident", PlainText, ForeignKey("incidents.id", ondelete="SET NULL")),
+    Column("state", PlainText, nullable=False),
+    Column("requested_at", _TIME, nullable=False),
+    Column("requested_by", PlainText, nullable=False),
+    Column("ranks", PlainText, nullable=False),
+    Column("kinds", ARRAY(PlainText), nullable=False),
+    Column("native", Boolean, nullable=False),
+    Index("captures_of_job", "job", text("requested_at DESC"), text("id DESC")),
+    Index("captures_of_incident", "incident", "requested_at"),
+)
+
+capture_parts = Table(
+    "capture_parts",
+    metadata,
+    Column("capture", PlainText, primary_key=True),
+    Column("rank", Integer, primary_key=True),
+    Column("node", PlainText, nullable=False),
+    Column("pid", BigInteger),
+    Column("has_stacks", Boolean, nullable=False),
+    Column("has_entries", Boolean, nullable=False),
+    Column("reason", PlainText, nullable=False),
+    Column("remedy", PlainText, nullable=False),
+    Column("stored_at", _TIME, nullable=False),
+    Column("part", JSONB, nullable=False),
+    ForeignKeyConstraint(
+        ["capture"], ["captures.id"], name="capture_parts_capture_fkey", ondelete="CASCADE"
+    ),
+)
+
+nodes = Table(
+    "nodes",
+    metadata,
+    Column("name", PlainText, primary_key=True),
+    Column("version", PlainText, nullable=False),
+    Column("ranks", Integer, nullable=False),
+    Column("jobs", ARRAY(PlainText), nullable=False),
+    Column("stacks", PlainText, nullable=False),
+    Column("stacks_remedy", PlainText, nullable=False),
+    Column("depth", PlainText, nullable=False),
+    Column("dropped", BigInteger, nullable=False),
+    Column("last_seen", _TIME, nullable=False),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    Column("name", PlainText, nullable=False),
+    Column("prefix", PlainText, nullable=False),
+    Column("secret_hash", PlainText, nullable=False, unique=True),
+    Column("scopes", ARRAY(PlainText), nullable=False),
+    Column("node", PlainText),
+    Column("created_at", _TIME, nullable=False),
+    Column("last_used_at", _TIME),
+    Column("expires_at", _TIME),
+    Column("revoked_at", _TIME),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("at", _TIME, nullable=False),
+    Column("who", PlainText, nullable=False),
+    Column("action", PlainText, nullable=False),
+    Column("subject", PlainText, nullable=False),
+    Column("detail", PlainText, nullable=False),
+    Index("audit_newest", text("at DESC")),
+)

@@ -1,0 +1,117 @@
+"""Carries out what `lifecycle` says on the stored incidents, under the lease of the job's detection.
+
+Remembers what is stored of each job while its lease token stands, so that a healthy job costs no
+query. The memory may miss what people did (acknowledge, snooze); it decides nothing by that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Protocol
+
+import structlog
+
+from hangwatch_server.db import incidents
+from hangwatch_server.db.engine import Database
+from hangwatch_server.db.leases import Lease
+from hangwatch_server.incidents import lifecycle
+from hangwatch_server.incidents.lifecycle import Action, Known, Step
+from hangwatch_server.model import Incident, IncidentState, State, Verdict
+
+log = structlog.get_logger(__name__)
+
+_MAY_REOPEN = (State.SUSPECTED, State.HUNG, State.FAILED)
+
+
+class Decided(Protocol):
+    """The part of detection's decision that incidents follow."""
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def reason(self) -> str: ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Memory:
+    token: int
+    attempt: int
+    known: Known
+
+
+class Keeper:
+    """Keeps the incidents of the jobs that this server watches."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._memory: dict[str, _Memory] = {}
+
+    async def apply(
+        self, lease: Lease, job: str, decision: Decided, verdict: Verdict
+    ) -> Incident | None:
+        """Bring the job's incident in line with the decision; give the one the verdict should name.
+
+        That is the active incident or, for a failed job, the one that recorded the failure. Raises
+        StaleLeaseError when another server has taken the job over.
+        """
+        memory = self._memory.pop(job, None)  # put back only if all below succeeds
+        if memory is None or (memory.token, memory.attempt) != (lease.token, verdict.attempt):
+            memory = await self._load(lease, job, verdict.attempt)
+        known = memory.known
+        if known.active is None and decision.state in _MAY_REOPEN:
+            recent = await incidents.recent(
+                self._db, job, verdict.attempt, lifecycle.REOPEN_WITHIN_S
+            )
+            known = dataclasses.replace(known, recent=recent)
+        for step in lifecycle.steps(decision.state, decision.reason, verdict, known):
+            known = await self._take(lease, step, verdict, known)
+        self._memory[job] = dataclasses.replace(memory, known=known)
+        return known.newest if decision.state is State.FAILED else known.active
+
+    def forget(self, job: str) -> None:
+        """Drop what is remembered of a job that is deleted or watched elsewhere."""
+        self._memory.pop(job, None)
+
+    async def _load(self, lease: Lease, job: str, attempt: int) -> _Memory:
+        """Read what is stored, and end what an earlier attempt has left active."""
+        active = await incidents.active_of_job(self._db, job)
+        for old in lifecycle.left_behind(active, attempt):
+            await incidents.end(self._db, lease, old.id, IncidentState.ENDED, "restarted")
+            log.info("incident ended", incident=old.id, job=job, reason="restarted")
+        own = next((incident for incident in active if incident.attempt == attempt), None)
+        newest = own or await incidents.newest(self._db, job, attempt)
+        return _Memory(lease.token, attempt, Known(active=own, newest=newest))
+
+    async def _take(self, lease: Lease, step: Step, verdict: Verdict, known: Known) -> Known:
+        incident = await self._write(lease, step, verdict, known)
+        if step.action is not Action.UPDATE:
+            log.info(
+                f"incident {step.action}",
+                incident=incident.id,
+                job=incident.job,
+                state=incident.state,
+                why=step.why,
+            )
+        is_active = incident.state in incidents.ACTIVE
+        return Known(active=incident if is_active else None, newest=incident)
+
+    async def _write(self, lease: Lease, step: Step, verdict: Verdict, known: Known) -> Incident:
+        match step.action:
+            case Action.OPEN:
+                return await incidents.open_incident(self._db, lease, verdict, step.why)
+            case Action.RECORD:
+                return await incidents.record_failure(self._db, lease, verdict, step.why)
+            case Action.REOPEN:
+                assert known.recent is not None  # lifecycle reopens only what it was shown
+                return await incidents.reopen(self._db, lease, known.recent.id, verdict, step.why)
+        assert known.active is not None  # every other step changes the active incident
+        incident_id = known.active.id
+        match step.action:
+            case Action.CONFIRM:
+                return await incidents.confirm(self._db, lease, incident_id, verdict, step.why)
+            case Action.UPDATE:
+                return await incidents.update(self._db, lease, incident_id, verdict, step.why)
+            case Action.END:
+                assert step.state is not None  # lifecycle says how it ends
+                return await incidents.end(self._db, lease, incident_id, step.state, step.why)

@@ -1,0 +1,197 @@
+"""A server, two agents and jobs as real processes in one folder; the ground of demo and tests."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import Popen
+from typing import Any, Protocol
+
+from hangwatch_server.demo import processes
+from hangwatch_server.demo.cases import Case
+from hangwatch_server.errors import HangwatchError
+
+NODES = ("node-a", "node-b")
+START_TIMEOUT_S = 60.0
+POLL_S = 0.1
+
+
+class Client(Protocol):
+    """What the stage asks of a REST client; the agent's own fits."""
+
+    def get(self, path: str, **query: str | int | float | None) -> Any: ...
+
+    def post(self, path: str, body: Mapping[str, object]) -> Any: ...
+
+
+Connect = Callable[[str, str], Client]
+
+
+@dataclass(slots=True)
+class RunningJob:
+    """The launchers of one case's job; `mark` is in the environment of every process of it."""
+
+    case: Case
+    name: str
+    mark: str
+    logs: tuple[Path, ...]
+    launchers: list[Popen[bytes]]
+
+    def stop(self) -> None:
+        for launcher in self.launchers:
+            processes.kill_family(launcher, self.mark)
+
+    def last_progress_s(self) -> float | None:
+        """Monotonic seconds of the newest progress line of any rank."""
+        marks = [
+            float(line.split()[1])
+            for log in self.logs
+            for line in log.read_text(errors="replace").splitlines()
+            if line.startswith("progress ") and len(line.split()) == 2
+        ]
+        return max(marks, default=None)
+
+
+@dataclass(slots=True)
+class Stage:
+    """Everything lies in `folder`; `stop()` ends all that was started."""
+
+    folder: Path
+    connect: Connect
+    port: int = 0
+    settings: Mapping[str, str] = field(default_factory=dict)  # HANGWATCH_* of the server
+    admin_token: str = field(default_factory=lambda: f"hw_stage_{secrets.token_urlsafe(24)}")
+    server: Popen[bytes] | None = None
+    agents: dict[str, Popen[bytes]] = field(default_factory=dict)
+    jobs: list[RunningJob] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def client(self) -> Client:
+        return self.connect(self.url, self.admin_token)
+
+    def log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+    def run_dir(self, node: str) -> Path:
+        return self.folder / f"run-{node}"
+
+    def start_server(self) -> None:
+        """Start the server and wait until it is ready; otherwise raise with the end of its log."""
+        self.port = self.port or free_port()
+        environment = {
+            "HANGWATCH_BOOTSTRAP_TOKEN": self.admin_token,
+            "HANGWATCH_ALLOW_ANONYMOUS": "true",
+            **self.settings,
+        }
+        command = [*hangwatch(), "serve", "--host", "127.0.0.1", "--port", str(self.port)]
+        command += ["--data-dir", str(self.folder / "data")]
+        self.server = processes.start(command, environment, self.log("server"))
+        self._wait("server", self.server, self._is_ready)
+
+    def start_agents(self) -> None:
+        """Start one agent per node, each with a token that can speak for that node alone."""
+        for node in NODES:
+            self.start_agent(node)
+        self._wait("agents", None, lambda: len(self.client.get("/nodes")["items"]) == len(NODES))
+
+    def start_agent(self, node: str) -> None:
+        body = {"name": f"agent of {node}", "scopes": ["agent"], "node": node}
+        token = self.client.post("/tokens", body)["token"]
+        command = [*hangwatch(), "agent", "--server", self.url, "--node", node]
+        command += ["--run-dir", str(self.run_dir(node))]
+        self.agents[node] = processes.start(command, {"HANGWATCH_TOKEN": token}, self.log(node))
+
+    def start_job(self, case: Case, name: str) -> RunningJob:
+        """Start the case's program under `hangwatch run`, one launcher per node."""
+        mark = secrets.token_hex(8)
+        # One thread per rank: the ranks of several jobs share few cores.
+        environment = {processes.MARK: mark, "OMP_NUM_THREADS": "1"}
+        port = free_port()
+        logs = tuple(self.log(f"{name}-{node}") for node in NODES[: case.nodes])
+        launchers = []
+        for index, (node, log) in enumerate(zip(NODES, logs, strict=False)):
+            command = [*hangwatch(), "run", "--job", name, "--run-dir", str(self.run_dir(node))]
+            command += ["--", *launch_command(case, index, port)]
+            launchers.append(processes.start(command, environment, log))
+        job = RunningJob(case, name, mark, logs, launchers)
+        self.jobs.append(job)
+        return job
+
+    def stop(self) -> None:
+        for job in self.jobs:
+            job.stop()
+        for agent in self.agents.values():
+            processes.stop(agent)
+        if self.server is not None:
+            processes.stop(self.server)
+
+    def _is_ready(self) -> bool:
+        try:
+            self.client.get("/jobs")
+        except (OSError, RuntimeError, HangwatchError):
+            return False
+        return True
+
+    def _wait(self, what: str, process: Popen[bytes] | None, is_done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not is_done():
+            has_ended = process is not None and process.poll() is not None
+            if has_ended or time.monotonic() > deadline:
+                raise HangwatchError(
+                    f"{what} did not come up; its log ends:\n{self.tail('server')}"
+                )
+            time.sleep(POLL_S)
+
+    def tail(self, name: str, lines: int = 20) -> str:
+        path = self.log(name)
+        return (
+            "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+            if path.exists()
+            else ""
+        )
+
+
+def hangwatch() -> list[str]:
+    """The command of this very installation, whatever PATH says."""
+    return [sys.executable, "-m", "hangwatch_agent"]
+
+
+def launch_command(case: Case, node_index: int, port: int) -> list[str]:
+    """The training command as its user would type it on node `node_index`."""
+    program = [str(case.path), *case.args]
+    if case.launcher == "python":
+        return [sys.executable, *program]
+    command = [sys.executable, "-m", "torch.distributed.run"]
+    command += ["--nnodes", str(case.nodes), "--nproc-per-node", str(case.ranks // case.nodes)]
+    command += ["--node-rank", str(node_index), *case.launcher_args]
+    return [*command, "--master-addr", "127.0.0.1", "--master-port", str(port), *program]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def has_torch() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("torch") is not None
+
+
+def make_folder(folder: Path) -> Path:
+    """Create the folder so that the embedded Postgres, run as nobody, can reach its data."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() == 0:
+        folder.chmod(0o711)
+    return folder

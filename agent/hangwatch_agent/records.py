@@ -1,9 +1,9 @@
 """Reads the records that probes leave in a run dir. The layout is in probe/record.py.
 
-A record is written by whoever may write to the run dir, so everything in it is taken as hostile input:
-no link is followed, sizes are bounded, and whatever is wrong becomes a sentence in `problem`, never an
-exception. Whether the named process really is the record's owner is for the caller to check, by uid,
-pid and start ticks.
+A record is written by whoever may write to the run dir, so everything in it is hostile input: no
+link is followed, sizes are bounded, and whatever is wrong becomes a sentence in `problem`, never an
+exception. Whether the named process really is the record's owner is for the caller to check, by
+uid, pid and start ticks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
-from hangwatch_agent import payload
+from hangwatch_agent.payload import ExitPayload, RecordPayload
 from hangwatch_agent.probe import record
 
 SUFFIX = ".record"
@@ -26,9 +26,9 @@ MAX_FILE_BYTES = 1024 * 1024
 MAX_SLOTS = 4
 TRIES = 4  # a reader meets a writer once per second at most
 
-_decode_record = msgspec.json.Decoder(payload.RecordPayload)
-_decode_exit = msgspec.json.Decoder(payload.ExitPayload)
-P = TypeVar("P", payload.RecordPayload, payload.ExitPayload)
+_decode_record = msgspec.json.Decoder(RecordPayload)
+_decode_exit = msgspec.json.Decoder(ExitPayload)
+P = TypeVar("P", RecordPayload, ExitPayload)
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Record:
     uid: int = -1
     pid: int = -1
     start_ticks: int = -1
-    payload: payload.RecordPayload | None = None
-    exit: payload.ExitPayload | None = None
+    payload: RecordPayload | None = None
+    exit: ExitPayload | None = None
     format_version: int = 0
     problem: str = ""
 
@@ -62,7 +62,7 @@ class _UnreadableError(Exception):
 
 
 def scan(run_dir: Path) -> list[Path]:
-    """The record files of a run dir, by name; empty when the folder is missing or may not be read."""
+    """The record files of a run dir, by name; empty when the folder cannot be read."""
     try:
         with os.scandir(run_dir) as items:
             names = [item.name for item in items if item.name.endswith(SUFFIX)]
@@ -96,8 +96,8 @@ def read(path: Path) -> Record:
 
 def _parse(path: Path, uid: int, handle: int) -> Record:
     header = _header(os.pread(handle, record.HEADER.size, 0))
-    found: payload.RecordPayload | None = None
-    mark: payload.ExitPayload | None = None
+    found: RecordPayload | None = None
+    mark: ExitPayload | None = None
     problem = ""
     for _ in range(TRIES):
         data = os.pread(handle, header.total_size, 0)
@@ -107,8 +107,8 @@ def _parse(path: Path, uid: int, handle: int) -> Record:
             break
     if found is None and header.version > record.FORMAT_VERSION:
         problem = (
-            f"record has format {header.version}, newer than the {record.FORMAT_VERSION} this agent "
-            f"reads: update Hangwatch on this node ({problem})"
+            f"record has format {header.version}, newer than the {record.FORMAT_VERSION} this "
+            f"agent reads: update Hangwatch on this node ({problem})"
         )
     return Record(
         path=path,
@@ -134,7 +134,7 @@ def _header(data: bytes) -> _Header:
     return header
 
 
-def _newest(header: _Header, data: bytes) -> tuple[payload.RecordPayload | None, str]:
+def _newest(header: _Header, data: bytes) -> tuple[RecordPayload | None, str]:
     """The valid payload with the highest beat, or None and the reason."""
     whole = []
     for index in range(header.slots):
@@ -150,7 +150,7 @@ def _newest(header: _Header, data: bytes) -> tuple[payload.RecordPayload | None,
     return None, problem
 
 
-def _exit_mark(header: _Header, data: bytes) -> payload.ExitPayload | None:
+def _exit_mark(header: _Header, data: bytes) -> ExitPayload | None:
     slot = _slot(data, header.header_size, header.exit_size)
     return None if slot is None else _decoded(_decode_exit, slot[1])[0]
 

@@ -1,18 +1,19 @@
-"""`hangwatch run`: prepares a job's environment so that the probe loads itself, then becomes the job.
+"""`hangwatch run`: prepares a job's environment so that the probe loads itself, becomes the job.
 
-It does not watch anything and is gone when the job's command runs: exit codes and signals are the job's.
+It does not watch anything and is gone when the job's command runs: exit codes and signals are the
+job's own.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import secrets
 import shlex
 import shutil
-import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,7 +21,9 @@ INJECT = Path(__file__).resolve().parent / "probe" / "inject"
 NOT_FOUND = 127  # what a shell returns for a command that does not exist
 NOT_EXECUTABLE = 126
 TORCHRUN_MODULES = ("torch.distributed.run", "torch.distributed.launch")
-INTERPRETERS = ("python", "python3", "deepspeed", "accelerate", "torchrun")
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1", "")
+FLAGS = ("standalone", "no-python", "module", "run-path")  # torchrun options without a value
+MPI_JOBS = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")  # the same for all ranks of one mpirun
 DEFAULT_PORT = "29500"  # torchrun's own, for an endpoint without port
 
 
@@ -41,7 +44,7 @@ def main(job: str | None, run_dir: Path, command: list[str]) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        os.execve(program, command, prepared)  # noqa: S606 - running the user's command is the purpose
+        os.execve(program, command, prepared)
     except OSError as error:
         why = f"{command[0]} cannot be run: {error.strerror}"
         _refuse(NOT_EXECUTABLE, why, f"run it alone first: {shlex.join(command)}")
@@ -53,16 +56,14 @@ def environment(
     command: Sequence[str],
     base: Mapping[str, str],
     *,
-    resolve: Callable[[str], str] | None = None,
     nonce: str | None = None,
 ) -> dict[str, str]:
-    """The job's environment: `base` plus the probe's path, the run dir, the job's name and launch.
+    """`base` plus the probe's path, the run dir, the job's name and its launch.
 
-    `resolve` turns a host name into an address and `nonce` is the random part of a single-node launch;
-    both are for callers that need them fixed.
+    `nonce` is the random part of a single-node launch, for callers that need it fixed.
     """
     name = job or base.get("HANGWATCH_JOB") or script_name(command)
-    endpoint = rendezvous(command, base, resolve or address_of)
+    endpoint = rendezvous(command, base)
     unique = endpoint or f"nonce {nonce or secrets.token_hex(8)}"
     found = dict(base)
     found["HANGWATCH_JOB"] = name
@@ -79,24 +80,23 @@ def script_name(command: Sequence[str]) -> str:
     for word in command:
         if word.endswith(".py"):
             return Path(word).stem
-    words = list(command)
-    modules = [after for flag, after in zip(words, words[1:], strict=False) if flag == "-m"]
+    modules = [after for flag, after in itertools.pairwise(command) if flag == "-m"]
     own = [module for module in modules if module not in TORCHRUN_MODULES]
     if own:
         return own[-1].rpartition(".")[2]
     return Path(command[0]).name if command else "job"
 
 
-def rendezvous(
-    command: Sequence[str], base: Mapping[str, str], resolve: Callable[[str], str]
-) -> str:
+def rendezvous(command: Sequence[str], base: Mapping[str, str]) -> str:
     """What the nodes of one launch have in common, or "" when the launch is on this node alone."""
     if is_torchrun(command):
-        return _of_torchrun(command, resolve)
+        return _of_torchrun(command, base)
+    if any(base.get(name) for name in MPI_JOBS):
+        return next(base[name] for name in MPI_JOBS if base.get(name))
     master = base.get("MASTER_ADDR", "")
     is_launched = base.get("RANK", "") != "" or base.get("WORLD_SIZE", "1") not in ("", "1")
     if master and is_launched:
-        return f"{resolve(master)}:{base.get('MASTER_PORT', DEFAULT_PORT)}"
+        return f"{_canonical(master)}:{base.get('MASTER_PORT', DEFAULT_PORT)}"
     return ""
 
 
@@ -105,8 +105,14 @@ def is_torchrun(command: Sequence[str]) -> bool:
     return "torchrun" in names or any(module in command for module in TORCHRUN_MODULES)
 
 
-def _of_torchrun(command: Sequence[str], resolve: Callable[[str], str]) -> str:
-    options = _options(command)
+def _of_torchrun(command: Sequence[str], base: Mapping[str, str]) -> str:
+    # torchrun takes each option from PET_<NAME> as well.
+    options = {
+        name[4:].lower().replace("_", "-"): value
+        for name, value in base.items()
+        if name.startswith("PET_")
+    }
+    options.update(_options(command))
     nodes = options.get("nnodes", "1").rpartition(":")[2]
     if nodes == "1" or "standalone" in options:
         return ""
@@ -115,11 +121,11 @@ def _of_torchrun(command: Sequence[str], resolve: Callable[[str], str]) -> str:
     if not endpoint:
         endpoint = f"{options.get('master-addr', '127.0.0.1')}:{options.get('master-port', '')}"
     host, _, port = endpoint.rpartition(":") if ":" in endpoint else (endpoint, "", "")
-    return f"{run_id} {resolve(host.strip('[]'))}:{port or DEFAULT_PORT}"
+    return f"{run_id} {_canonical(host)}:{port or DEFAULT_PORT}"
 
 
 def _options(command: Sequence[str]) -> dict[str, str]:
-    """torchrun's own options, with dashes; those of the script, which come after it, are left out."""
+    """torchrun's own options, with dashes; the script's, which come after it, are left out."""
     found: dict[str, str] = {}
     words = iter(command)
     for word in words:
@@ -131,20 +137,21 @@ def _options(command: Sequence[str]) -> dict[str, str]:
         name = name.replace("_", "-")
         if has_value:
             found[name] = value
-        elif name in ("standalone", "no-python", "module", "run-path"):
+        elif name in FLAGS:
             found[name] = ""
         else:
             found[name] = next(words, "")
     return found
 
 
-def address_of(host: str) -> str:
-    """The address that every node resolves a name to; the name itself where it cannot be resolved."""
-    try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError:
-        return host
-    return min(str(item[4][0]) for item in found)
+def _canonical(host: str) -> str:
+    """The host as all nodes spell it.
+
+    Not resolved: many systems resolve their own name to 127.0.1.1, so that the node which runs the
+    rendezvous would get another address than the nodes which join it.
+    """
+    text = host.strip("[]").lower().rstrip(".")
+    return "localhost" if text in LOCAL_HOSTS else text
 
 
 def _launch_id(name: str, unique: str) -> str:

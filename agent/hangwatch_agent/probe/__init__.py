@@ -2,8 +2,8 @@
 
 Standard library only. It never raises into, blocks or slows the trainer. Its modules import each
 other relatively, since the injected sitecustomize loads this package by file location, under a
-private name, in environments that do not have Hangwatch. Written for Python 3.9, which is older than
-the rest of the product needs.
+private name, in environments that do not have Hangwatch. Written for Python 3.9, which is older
+than the rest of the product needs.
 """
 
 from __future__ import annotations

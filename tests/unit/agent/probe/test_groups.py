@@ -1,0 +1,43 @@
+"""Group identity: names, ranks in group order, epochs."""
+
+from __future__ import annotations
+
+from hangwatch_agent.probe import groups
+
+
+class Owner:
+    """Stands where torch's ProcessGroup does: any object that can be held weakly."""
+
+
+def test_ranks_keep_group_order_and_shorten_runs() -> None:
+    assert groups.ranks_text((0, 1, 2, 7)) == "0-2,7"
+    assert groups.ranks_text((3, 1)) == "3,1"
+    assert groups.ranks_text(()) == ""
+
+
+def test_backends_are_read_with_and_without_devices() -> None:
+    assert groups.backends_of("gloo") == {"gloo"}
+    assert groups.backends_of("cpu:gloo,cuda:nccl") == {"gloo", "nccl"}
+
+
+def test_epoch_counts_creations_of_the_same_name_and_ranks() -> None:
+    table = groups.Table()
+    first, other, again = Owner(), Owner(), Owner()
+
+    made = [
+        table.created(first, "1", (0, 1), is_watched=True),
+        table.created(other, "1", (0, 2), is_watched=True),
+        table.created(again, "1", (1, 0), is_watched=True),
+    ]
+
+    assert [group.epoch for group in made] == [1, 1, 2]
+
+
+def test_dead_group_is_not_kept_alive() -> None:
+    table = groups.Table()
+    owner = Owner()
+    table.created(owner, "1", (0, 1), is_watched=True)
+
+    del owner
+
+    assert len(table._groups) == 0

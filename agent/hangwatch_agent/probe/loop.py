@@ -77,7 +77,8 @@ class Loop:
     def _in_child(self) -> None:
         """A rank's forked child (a loader worker) is no rank; a launcher's may become one."""
         try:
-            was_rank = self._writer is not None
+            # Inherited state of torch tells a rank even before its first beat.
+            was_rank = self._writer is not None or self._read_rank()
             self._lacks.clear()
             self._calls.forget()
             self._reset()

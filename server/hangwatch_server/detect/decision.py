@@ -1,0 +1,28 @@
+"""What detection answers: the state of a job, why, and which captures it wants. Plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hangwatch_agent import wire
+from hangwatch_server.model import Limits, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """Take these captures now."""
+
+    ranks: tuple[int, ...]
+    kinds: tuple[wire.CaptureKind, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The state of a job attempt at the moment of a snapshot."""
+
+    state: State
+    stalled_s: float
+    limits: Limits
+    wishes: tuple[Wish, ...] = ()
+    reason: str = ""  # in words, for the incident's history
+    is_frozen: bool | None = None  # None: not judged, or not enough is known

@@ -1,0 +1,35 @@
+"""Hard evidence: a finding that needs no waiting counts once it is true in two snapshots."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hangwatch_server import ranges
+from hangwatch_server.detect.memory import Memory
+from hangwatch_server.detect.settings import DetectSettings
+from hangwatch_server.model import Finding, Link, Snapshot
+
+
+def observe(memory: Memory, snapshot: Snapshot, finding: Finding) -> Memory:
+    """Start, keep or forget the first sight of a hard finding."""
+    if not finding.is_hard or not _is_heard(snapshot, finding):
+        return replace(memory, hard_key="", hard_since_s=0.0)
+    if finding.key == memory.hard_key:
+        return memory
+    return replace(memory, hard_key=finding.key, hard_since_s=snapshot.taken_s)
+
+
+def is_proven(memory: Memory, snapshot: Snapshot, finding: Finding, s: DetectSettings) -> bool:
+    return bool(
+        finding.is_hard
+        and memory.hard_key == finding.key
+        and _is_heard(snapshot, finding)
+        and snapshot.taken_s - memory.hard_since_s >= s.hard_apart_s
+    )
+
+
+def _is_heard(snapshot: Snapshot, finding: Finding) -> bool:
+    """Two snapshots of the same old heartbeat are one sample: someone who waits must be heard."""
+    waiting = ranges.parse(finding.waiting)
+    views = [snapshot.ranks[rank] for rank in waiting if rank in snapshot.ranks]
+    return not waiting or any(view.link is Link.LIVE for view in views)

@@ -1,0 +1,201 @@
+"""The judgement of a stall: expected, slow, suspected, hung, or not to be told.
+
+It decides from what the other modules observed; it observes nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hangwatch_server import ranges
+from hangwatch_server.detect import frozen, hard, lifecycle, limits, phases, startup, wishes
+from hangwatch_server.detect.frozen import Motion
+from hangwatch_server.detect.memory import Memory, Stall
+from hangwatch_server.detect.phases import Phase
+from hangwatch_server.detect.settings import DetectSettings
+from hangwatch_server.model import Finding, Kind, Limits, Link, RankView, Snapshot, State
+
+Judgement = tuple[State, str, bool | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Everything that a judgement rests on."""
+
+    memory: Memory
+    stall: Stall
+    snapshot: Snapshot
+    finding: Finding
+    limits: Limits
+    stalled_s: float
+    settings: DetectSettings
+
+    def views(self) -> list[RankView]:
+        """The ranks that decide."""
+        ranks = wishes.candidates(self.finding, self.settings)
+        return [self.snapshot.ranks[rank] for rank in ranks if rank in self.snapshot.ranks]
+
+    def motions(self) -> list[Motion]:
+        now_s = self.snapshot.taken_s
+        return [frozen.motion(view, self.stall, now_s, self.settings) for view in self.views()]
+
+
+def phase(case: Case) -> Phase | None:
+    """The phase of a culprit that is allowed to last longest; None when no culprit is in one."""
+    if not case.finding.culprits:
+        return None
+    found = (phases.of(view, case.stalled_s, case.settings) for view in case.views())
+    return max(
+        (phase for phase in found if phase is not None),
+        key=lambda phase: phase.limit_s - phase.spent_s,
+        default=None,
+    )
+
+
+def judge(case: Case) -> Judgement:
+    """State, reason in words, and whether a culprit is frozen (None: not known)."""
+    if hard.is_proven(case.memory, case.snapshot, case.finding, case.settings):
+        return State.HUNG, f"{case.finding.kind}: true in two snapshots, needs no waiting", None
+    not_heard = _unheard(case)
+    if not_heard is not None:
+        return not_heard
+    is_frozen = _is_frozen(case.motions())
+    if case.stall.is_hung:
+        return State.HUNG, "no progress since the hang was confirmed", is_frozen
+    if case.stalled_s < case.limits.suspect_after_s:
+        return _calm(case)
+    judged = _BY_KIND.get(case.finding.kind, _held_up)(case)
+    return (*judged, is_frozen)
+
+
+def _calm(case: Case) -> Judgement:
+    calm = lifecycle.blind(case.snapshot)
+    calm = calm or lifecycle.calm(case.memory, case.snapshot, case.settings)
+    return (*calm, None)
+
+
+def _is_frozen(motions: list[Motion]) -> bool | None:
+    if Motion.FROZEN in motions:
+        return True
+    return False if Motion.WORKING in motions else None
+
+
+def _unheard(case: Case) -> Judgement | None:
+    """Missing data is unknown, never hung, except where a node stays silent while others wait for
+    it.
+    """
+    ranks = case.snapshot.ranks
+    waiting = [ranks[r] for r in ranges.parse(case.finding.waiting) if r in ranks]
+    if waiting and all(view.link is Link.LOST for view in waiting):
+        return State.UNKNOWN, "the waiting ranks are not heard", None
+    if case.stalled_s < case.limits.suspect_after_s or not case.finding.culprits:
+        return None
+    unseen = [view.rank for view in case.views() if view.beat is None]
+    if unseen and case.finding.kind is not Kind.INCOMPLETE_RENDEZVOUS:
+        return State.UNKNOWN, f"rank {ranges.text(unseen)} is waited for, but never reported", None
+    lost = [v for v in case.views() if v.beat is not None and v.link is Link.LOST]
+    return _lost(case, lost) if lost and len(lost) == len(case.views()) else None
+
+
+def _lost(case: Case, lost: list[RankView]) -> Judgement:
+    """After a minute a silent node that others wait for is the cause, unless it is we who hear
+    nobody.
+    """
+    nodes = {v.node for v in case.snapshot.ranks.values() if v.node}
+    live = {v.node for v in case.snapshot.ranks.values() if v.node and v.link is Link.LIVE}
+    names = ", ".join(sorted({view.node for view in lost})[:4])
+    is_ours = len(live) * 2 < len(nodes)
+    if is_ours or min(view.age_s for view in lost) < case.settings.node_lost_s:
+        return State.UNKNOWN, f"node {names} is waited for and not heard", None
+    return State.HUNG, f"node {names} has been silent while others wait for its ranks", None
+
+
+def _held_up(case: Case) -> tuple[State, str]:
+    """Somebody is waited for who is heard: in a phase, frozen, working, or not yet to be told."""
+    motions = case.motions()
+    current = phase(case)
+    if current is not None:
+        expected = _in_phase(case, current, Motion.FROZEN in motions)
+        if expected is not None:
+            return expected
+    hang_s = _hang_after_s(case)
+    if Motion.FROZEN in motions and case.stalled_s >= case.limits.confirm_after_s:
+        return State.HUNG, f"a culprit is frozen, and nothing moved for {case.stalled_s:.0f} s"
+    if case.stalled_s >= hang_s:
+        return State.HUNG, f"the stall has lasted {hang_s:.0f} s"
+    if Motion.WORKING in motions and case.stalled_s >= case.limits.confirm_after_s:
+        return State.SLOW, "the culprit works, but holds the others up"
+    return State.SUSPECTED, f"no progress for {case.limits.suspect_after_s:.0f} s"
+
+
+def _hang_after_s(case: Case) -> float:
+    latest_s = limits.latest(case.snapshot, case.finding, case.settings)
+    hang_s = max(case.settings.hang_after_s, case.limits.confirm_after_s)
+    return hang_s if latest_s is None else min(hang_s, latest_s)
+
+
+def _in_phase(case: Case, current: Phase, is_frozen: bool) -> tuple[State, str] | None:
+    """An expected wait while the phase may last; None when the ordinary rules apply again."""
+    is_over = current.spent_s >= current.limit_s
+    if is_over:
+        return None
+    looks_dead = is_frozen and not current.is_announced
+    if looks_dead and case.stalled_s >= case.settings.phase_frozen_s:
+        return None
+    how = "announced" if current.is_announced else "recognised"
+    return State.EXPECTED_WAIT, f"{how} phase {current.name}, up to {current.limit_s:.0f} s"
+
+
+def _all_entered(case: Case) -> tuple[State, str]:
+    """All members are inside the collective: a slow network looks the same, so it takes longer."""
+    s = case.settings
+    frozen_s = max(s.stalled_collective_s, case.limits.confirm_after_s)
+    if case.finding.culprits:
+        return _held_up(case)
+    if Motion.FROZEN in case.motions() and case.stalled_s >= frozen_s:
+        return State.HUNG, f"all members wait in the collective for {case.stalled_s:.0f} s"
+    if case.stalled_s >= _hang_after_s(case):
+        return State.HUNG, f"the collective has not finished for {case.stalled_s:.0f} s"
+    return State.SUSPECTED, "all members have entered the collective, and none leaves it"
+
+
+def _no_progress(case: Case) -> tuple[State, str]:
+    """Nobody waits in a collective: information, and a hang only after ten minutes without any
+    movement.
+    """
+    s = case.settings
+    current = _any_phase(case)
+    if current is not None and current.spent_s < current.limit_s:
+        return State.EXPECTED_WAIT, f"no collective runs; phase {current.name}"
+    if case.stalled_s < max(s.no_progress_after_s, case.limits.suspect_after_s):
+        return _calm(case)[:2]
+    if Motion.FROZEN in case.motions() and case.stalled_s >= s.no_progress_hung_s:
+        return State.HUNG, f"no rank has moved for {case.stalled_s:.0f} s"
+    return State.UNKNOWN, "no rank is in a collective, and none has called one lately"
+
+
+def _any_phase(case: Case) -> Phase | None:
+    found = (phases.of(view, case.stalled_s, case.settings) for view in case.views())
+    return next((phase for phase in found if phase is not None), None)
+
+
+def _rendezvous(case: Case) -> tuple[State, str]:
+    current = phase(case)
+    if current is not None:
+        expected = _in_phase(case, current, Motion.FROZEN in case.motions())
+        if expected is not None:
+            return expected
+    culprits = [
+        case.snapshot.ranks[c.rank] for c in case.finding.culprits if c.rank in case.snapshot.ranks
+    ]
+    return startup.judge(
+        culprits, case.motions(), case.stalled_s, case.snapshot.world_size, case.settings
+    )
+
+
+_BY_KIND: dict[Kind, Callable[[Case], tuple[State, str]]] = {
+    Kind.INCOMPLETE_RENDEZVOUS: _rendezvous,
+    Kind.STALLED_COLLECTIVE: _all_entered,
+    Kind.NO_PROGRESS: _no_progress,
+}

@@ -1,0 +1,84 @@
+"""States that need no stall: starting, healthy, finished, failed, and unknown for want of data."""
+
+from __future__ import annotations
+
+from hangwatch_agent import wire
+from hangwatch_server import ranges
+from hangwatch_server.detect.memory import Memory
+from hangwatch_server.detect.settings import DetectSettings
+from hangwatch_server.model import Link, RankView, Snapshot, State
+
+Verdict = tuple[State, str]
+
+
+def ended(snapshot: Snapshot) -> Verdict | None:
+    """Finished, failed or unknown once every rank of the job is gone; None while one is alive."""
+    beats = {rank: view.beat for rank, view in snapshot.ranks.items() if view.beat is not None}
+    if not beats or any(beat.process.state != "gone" for beat in beats.values()):
+        return None
+    if len(beats) < snapshot.world_size:
+        return _partly_ended(snapshot, beats)
+    bad = [rank for rank, beat in beats.items() if _has_failed(beat)]
+    if bad:
+        return State.FAILED, f"rank {ranges.text(bad)} ended badly: {_how(beats[min(bad)])}"
+    unclear = [rank for rank, beat in beats.items() if not _has_ended_well(beat)]
+    if unclear:
+        return State.UNKNOWN, f"rank {ranges.text(unclear)} is gone, cause unknown"
+    return State.FINISHED, "all ranks ended without an error"
+
+
+def _partly_ended(snapshot: Snapshot, beats: dict[int, wire.RankBeat]) -> Verdict:
+    """Ranks that were never reported may still run: only a failure is certain."""
+    bad = [rank for rank, beat in beats.items() if _has_failed(beat)]
+    if bad:
+        return State.FAILED, f"rank {ranges.text(bad)} ended badly: {_how(beats[min(bad)])}"
+    silent = ranges.text(set(snapshot.ranks) - set(beats))
+    return State.UNKNOWN, f"all reported ranks are gone; rank {silent} never reported"
+
+
+def _has_failed(beat: wire.RankBeat) -> bool:
+    process = beat.process
+    return bool(process.exit_code) or bool(process.exit_signal)
+
+
+def _has_ended_well(beat: wire.RankBeat) -> bool:
+    return beat.process.exit_code == 0 or beat.is_destroyed
+
+
+def _how(beat: wire.RankBeat) -> str:
+    process = beat.process
+    if process.exit_reason:
+        return process.exit_reason
+    if process.exit_signal:
+        return f"signal {process.exit_signal}"
+    return f"exit code {process.exit_code}"
+
+
+def blind(snapshot: Snapshot) -> Verdict | None:
+    """Unknown while a rank that was heard before is heard no more; its groups may still go on."""
+    lost = [v.rank for v in snapshot.ranks.values() if _is_watched(v) and v.link is Link.LOST]
+    if not lost:
+        return None
+    nodes = ", ".join(sorted({snapshot.ranks[rank].node for rank in lost})[:4])
+    return State.UNKNOWN, f"no word from rank {ranges.text(lost)} ({nodes}): its agent is not heard"
+
+
+def _is_watched(view: RankView) -> bool:
+    return view.beat is not None and view.beat.process.state != "gone"
+
+
+def calm(memory: Memory, snapshot: Snapshot, s: DetectSettings) -> Verdict:
+    """The state of a job that is heard and does not stall."""
+    unseen = [rank for rank, view in snapshot.ranks.items() if view.beat is None]
+    beats = [view.beat for view in snapshot.ranks.values() if view.beat is not None]
+    is_young = snapshot.age_s < s.starting_s
+    if unseen:
+        reason = f"{len(beats)} of {snapshot.world_size} ranks report"
+        return (State.STARTING if is_young else State.UNKNOWN), reason
+    if all(beat.is_destroyed or beat.process.state == "gone" for beat in beats):
+        return State.HEALTHY, "all ranks have left training"
+    if any(group.counter > 0 for beat in beats for group in beat.groups) or memory.has_progressed:
+        return State.HEALTHY, "collectives go on"
+    if is_young or any(beat.waits or beat.is_initialised for beat in beats):
+        return State.STARTING, "no collective has been called yet"
+    return State.UNKNOWN, "no counters: start the job under `hangwatch run` to see its collectives"

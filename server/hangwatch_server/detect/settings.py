@@ -1,0 +1,60 @@
+"""Every limit of detection with its default. Reasons stand beside the numbers; no behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectSettings:
+    """Limits in seconds unless the name says otherwise."""
+
+    suspect_after_s: float = (
+        10.0  # floor: shorter pauses are everyday (garbage collection, logging)
+    )
+    suspect_p99: float = 3.0  # times the 99th percentile of this job's own gaps
+    suspect_most_s: float = 300.0
+    confirm_after_s: float = 15.0
+    confirm_p99: float = 5.0
+    # All members entered and none leaves: a slow network looks the same for a while.
+    stalled_collective_s: float = 60.0
+    hang_after_s: float = 300.0  # a culprit that works outside any phase is a straggler until then
+    learn_samples: int = 50  # fewer gaps than this teach nothing
+    learn_window: int = 2000
+
+    hard_apart_s: float = 2.0  # hard evidence must be true in two snapshots this far apart
+    frozen_captures: int = 3
+    frozen_window_s: float = 10.0
+    # Captures are taken on ticks of a second or so: three of them span the window less this much.
+    frozen_slack_s: float = 0.6
+    # Without any stack, "frozen" rests on CPU, I/O and children alone, so it must last longer.
+    blind_frozen_s: float = 30.0
+    working_cpu_share: float = 0.05
+    # The probe's own record dirties up to 64 KiB a second, which the kernel counts as writing.
+    moving_io_bytes_per_s: float = 128 * 1024
+    working_gpu_percent: float = 5.0
+
+    phase_frozen_s: float = 120.0  # an fsync to slow storage looks frozen
+    compile_limit_s: float = 1800.0
+    checkpoint_limit_s: float = 900.0
+    evaluation_limit_s: float = 1800.0
+    loading_limit_s: float = 600.0
+
+    rendezvous_frozen_s: float = 15.0  # the absent rank's process exists and is frozen elsewhere
+    rendezvous_absent_s: float = 60.0  # no process of that rank at all
+    rendezvous_per_rank_s: float = 0.003
+    rendezvous_working_s: float = 600.0  # loading before init is slow on a cold file system
+    starting_s: float = 120.0  # ranks may take this long to report, or to show counters
+
+    no_progress_after_s: float = 30.0
+    no_progress_hung_s: float = 600.0
+    node_lost_s: float = 60.0  # a silent node counts as lost for good (NCCL RAS' own limit)
+    before_timeout_s: float = 60.0  # evidence is stored this long before the group's own timeout
+
+    first_capture_at: float = 0.8  # of the suspect limit
+    capture_again_most_s: float = 30.0
+    wish_ranks: int = 10
+    needs_diagnosis_s: float = 1.0
+
+
+DEFAULT = DetectSettings()

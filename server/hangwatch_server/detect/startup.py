@@ -1,0 +1,32 @@
+"""Waits for ranks that have not come: init_process_group, new_group and rendezvous have their own
+limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from hangwatch_server.detect.frozen import Motion
+from hangwatch_server.detect.settings import DetectSettings
+from hangwatch_server.model import RankView, State
+
+
+def judge(
+    absent: Collection[RankView],
+    motions: Collection[Motion],
+    stalled_s: float,
+    world_size: int,
+    s: DetectSettings,
+) -> tuple[State, str]:
+    """The state of an incomplete rendezvous; `motions` are those of the absent ranks that exist."""
+    existing = [view.rank for view in absent if view.beat is not None]
+    nobody_s = s.rendezvous_absent_s + s.rendezvous_per_rank_s * world_size
+    if Motion.FROZEN in motions and stalled_s >= s.rendezvous_frozen_s:
+        return State.HUNG, "an absent rank's process exists and is frozen elsewhere"
+    if not existing and stalled_s >= nobody_s:
+        return State.HUNG, f"no process of the absent ranks was seen in {nobody_s:.0f} s"
+    if existing and stalled_s >= s.rendezvous_working_s:
+        return State.HUNG, f"the absent ranks did not come in {s.rendezvous_working_s:.0f} s"
+    if existing and stalled_s >= nobody_s:
+        return State.SLOW, "the absent ranks' processes still work elsewhere"
+    return State.SUSPECTED, "a rendezvous waits for ranks that have not come"

@@ -1,0 +1,124 @@
+"""What the captures of one rank's process say so far, as `StackFacts`: the newest stack, and
+since when it stands still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hangwatch_agent import wire
+from hangwatch_server.model import Activity, StackFacts
+from hangwatch_server.stacks import activity, frames, signature
+
+_BACKWARD = frozenset({"backward", "_engine_run_backward", "apply_backward"})
+_SHOWN_WORKERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One capture's part of a rank's process; `taken_s` is the server's monotonic clock,
+    corrected for age.
+    """
+
+    part: wire.CapturePart
+    taken_s: float
+    capture: str
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A sample that has a main thread."""
+
+    sample: Sample
+    process: wire.ProcessStacks
+    thread: wire.Thread
+    keys: Mapping[int, str]  # pid -> signature of its main thread
+
+
+def facts(samples: Sequence[Sample], now_s: float) -> StackFacts | None:
+    """Facts of the newest process among `samples` (newest last); None when none of them has a
+    stack.
+    """
+    views = [view for view in map(_view, samples) if view is not None]
+    if not views:
+        return None
+    newest = views[-1]
+    run = _still_since(views)
+    wchan = newest.sample.part.process.wchan if newest.sample.part.process else ""
+    reading = activity.read(newest.process, newest.thread, wchan)
+    python = frames.python_only(newest.thread.frames)
+    names = {frames.function(frame.name) for frame in python}
+    is_in_backward = bool(names & _BACKWARD)
+    return StackFacts(
+        pid=newest.sample.part.pid,
+        age_s=max(0.0, now_s - newest.sample.taken_s),
+        where=frames.where(frames.user_frame(newest.thread.frames)),
+        leaf=frames.where(next(iter(python or newest.thread.frames), None)),
+        activity=reading.activity,
+        op=reading.op,
+        detail=_detail(newest, reading),
+        is_in_backward=is_in_backward,
+        is_in_forward=not is_in_backward and "forward" in names,
+        is_in_join=any("torch/distributed/algorithms/join" in frame.file for frame in python),
+        same_leaf_captures=len(run),
+        same_leaf_s=newest.sample.taken_s - run[0].sample.taken_s,
+        capture=newest.sample.capture,
+        lock_holder=reading.lock_holder,
+    )
+
+
+def _view(sample: Sample) -> _View | None:
+    process = frames.main_process(sample.part.stacks)
+    thread = frames.main_thread(process) if process else None
+    if process is None or thread is None or not thread.frames:
+        return None
+    return _View(sample, process, thread, _keys(sample.part.stacks))
+
+
+def _keys(stacks: Sequence[wire.ProcessStacks]) -> dict[int, str]:
+    threads = ((process.pid, frames.main_thread(process)) for process in stacks)
+    return {pid: signature.signature(thread.frames) for pid, thread in threads if thread}
+
+
+def _still_since(views: Sequence[_View]) -> list[_View]:
+    """The newest views in a row, oldest first, in which the process and its children stand still."""
+    run = [views[-1]]
+    for view in reversed(views[:-1]):
+        if view.sample.part.pid != run[0].sample.part.pid or not _is_same(view.keys, run[0].keys):
+            break
+        run.insert(0, view)
+    return run
+
+
+def _is_same(one: Mapping[int, str], other: Mapping[int, str]) -> bool:
+    """Children that only one capture has say nothing: a capture may leave some out."""
+    return all(one[pid] == other[pid] for pid in one.keys() & other.keys())
+
+
+def _detail(view: _View, reading: activity.Reading) -> str:
+    if reading.activity is not Activity.DATALOADER:
+        return reading.detail
+    busy = [text for text in map(_worker, view.sample.part.stacks) if text]
+    if busy:
+        return "its loader " + " and ".join(busy[:_SHOWN_WORKERS])
+    if any(process.role == "loader" for process in view.sample.part.stacks):
+        return "waits for a batch from its loader workers"
+    return ""
+
+
+def _worker(process: wire.ProcessStacks) -> str:
+    """`worker 831 is at train.py:88 in __getitem__`; "" for an idle worker and other children."""
+    thread = frames.main_thread(process) if process.role == "loader" else None
+    # Outside the innermost worker function lies the script that forked it: only code inside counts.
+    inside = _inside_worker(thread.frames) if thread else ()
+    own = next((frame for frame in inside if not frames.is_framework(frame)), None)
+    return f"worker {process.pid} is at {frames.where(own)}" if own else ""
+
+
+def _inside_worker(stack: Sequence[wire.Frame]) -> tuple[wire.Frame, ...]:
+    python = frames.python_only(stack)
+    for index, frame in enumerate(python):
+        if frames.function(frame.name) == "_worker_loop":
+            return python[:index]
+    return ()

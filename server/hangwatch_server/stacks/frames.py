@@ -1,0 +1,85 @@
+"""Single frames: whose code they are, and how they are written for people. No judgement of a
+whole stack.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from hangwatch_agent import wire
+
+# Any path of an interpreter's own library or of an installed package.
+_INSTALLED = re.compile(
+    r"(^|/)(lib|lib64)/python\d[\d.]*t?/|(^|/)(site|dist)-packages/|^<frozen |^<string>$|^~"
+)
+# torch imported from a source checkout, or py-spy's short file names.
+_TORCH = re.compile(
+    r"(^|/)torch/(_\w+|ao|autograd|backends|cuda|distributed|export|fx|functional|func|hub|jit|library"
+    r"|multiprocessing|nn|onnx|optim|profiler|serialization|storage|utils)(/|\.py$)"
+)
+_QUALIFIER = re.compile(r"^.*\.(?=[^.])")
+
+
+@lru_cache(maxsize=65536)
+def is_framework_file(file: str) -> bool:
+    """Whether a file belongs to torch, the standard library or an installed package."""
+    if _INSTALLED.search(file) or _TORCH.search(file):
+        return True
+    if file.startswith("/"):
+        return False
+    first = file.split("/", 1)[0].removesuffix(".py")
+    return first in sys.stdlib_module_names
+
+
+def is_framework(frame: wire.Frame) -> bool:
+    """Whether the frame is anything but the user's own Python code."""
+    return frame.is_native or is_framework_file(frame.file)
+
+
+@lru_cache(maxsize=65536)
+def function(name: str) -> str:
+    """The bare function name of py-spy's qualified one: `main.<locals>.Data.__getitem__` ->
+    `__getitem__`.
+    """
+    return _QUALIFIER.sub("", name)
+
+
+def where(frame: wire.Frame | None) -> str:
+    """`train.py:88 in __getitem__`; native frames have no line."""
+    if frame is None:
+        return ""
+    base = frame.file.rsplit("/", 1)[-1]
+    place = f"{base}:{frame.line}" if frame.line else base
+    return f"{place} in {function(frame.name)}"
+
+
+def python_only(frames: Iterable[wire.Frame]) -> tuple[wire.Frame, ...]:
+    return tuple(frame for frame in frames if not frame.is_native)
+
+
+def user_frame(frames: Sequence[wire.Frame]) -> wire.Frame | None:
+    """The innermost frame of the user's own code, else the innermost Python frame, else None."""
+    python = python_only(frames)
+    own = next((frame for frame in python if not is_framework(frame)), None)
+    return own or (python[0] if python else None)
+
+
+def has_user_frame(frames: Iterable[wire.Frame]) -> bool:
+    return any(not is_framework(frame) for frame in frames)
+
+
+def main_thread(process: wire.ProcessStacks) -> wire.Thread | None:
+    """The thread whose OS id is the process's pid; py-spy's own name for it is the second best
+    sign.
+    """
+    threads = process.threads
+    by_id = next((thread for thread in threads if thread.thread_id == process.pid), None)
+    by_name = next((thread for thread in threads if thread.name == "MainThread"), None)
+    return by_id or by_name or (threads[0] if len(threads) == 1 else None)
+
+
+def main_process(stacks: Iterable[wire.ProcessStacks]) -> wire.ProcessStacks | None:
+    return next((process for process in stacks if process.role == "main"), None)

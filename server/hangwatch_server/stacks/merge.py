@@ -1,0 +1,174 @@
+"""Many ranks' stacks as one prefix tree with rank sets, and as classes of equal stacks.
+
+After STAT (Arnold et al., IPDPS 2007): equal stacks are found before the tree is built, so that the
+work grows with the number of distinct stacks. It renders nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from hangwatch_agent import wire
+from hangwatch_server import ranges
+from hangwatch_server.model import StackClass, TreeNode
+from hangwatch_server.stacks import activity, frames, signature
+
+_encoder = msgspec.msgpack.Encoder()
+# Children appear under a named root of their own, so that a loader's stack is not taken for a
+# rank's.
+_ROLE_ROOTS = {
+    "loader": "loader workers",
+    "compile": "compilers",
+    "checkpoint": "checkpoint writers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RankStacks:
+    """The captured processes of one rank."""
+
+    rank: int
+    stacks: tuple[wire.ProcessStacks, ...]
+
+
+@dataclass(slots=True)
+class _Distinct:
+    """A stack that at least one main thread has."""
+
+    role: str
+    process: wire.ProcessStacks
+    thread: wire.Thread
+    ranks: list[int] = field(default_factory=list)
+    compared: int = 0  # ranks that have an earlier stack
+    still: int = 0  # and the same one
+
+
+@dataclass(slots=True)
+class _Node:
+    ranks: set[int] = field(default_factory=set)
+    compared: int = 0
+    still: int = 0
+    children: dict[wire.Frame, _Node] = field(default_factory=dict)
+
+
+def merge(
+    parts: Sequence[RankStacks],
+    previous: Sequence[RankStacks] = (),
+    *,
+    native: bool = False,
+    show_framework: bool = True,
+) -> tuple[tuple[TreeNode, ...], tuple[StackClass, ...]]:
+    """The tree of main threads, children's under named roots, and the classes of main stacks; odd
+    ones first.
+
+    1. Find distinct stacks by their encoded bytes.
+    2. Where `previous` has the rank too, count whether its stack is the same: frozen or moving.
+    3. Insert each distinct stack once, outermost frame first, with its whole rank set.
+    """
+    distinct = _distinct(parts, _by_process(previous))
+    root = _Node()
+    for stack in distinct:
+        _insert(root, stack, _shown(stack, native, show_framework))
+    mains = [stack for stack in distinct if stack.role == "main"]
+    return _children(root), _classes(mains)
+
+
+def _distinct(
+    parts: Sequence[RankStacks], before: Mapping[tuple[int, int], bytes]
+) -> list[_Distinct]:
+    found: dict[bytes, _Distinct] = {}
+    for part in parts:
+        for process in part.stacks:
+            thread = frames.main_thread(process)
+            if thread is None or not thread.frames:
+                continue
+            key = _encoder.encode(thread.frames)
+            entry = found.get(key + process.role.encode())
+            if entry is None:
+                entry = found[key + process.role.encode()] = _Distinct(
+                    process.role, process, thread
+                )
+            entry.ranks.append(part.rank)
+            earlier = before.get((part.rank, process.pid)) if before else None
+            if earlier is not None:
+                entry.compared += 1
+                entry.still += earlier == key
+    return list(found.values())
+
+
+def _by_process(parts: Sequence[RankStacks]) -> dict[tuple[int, int], bytes]:
+    threads = (
+        (part.rank, process.pid, frames.main_thread(process))
+        for part in parts
+        for process in part.stacks
+    )
+    return {(rank, pid): _encoder.encode(t.frames) for rank, pid, t in threads if t is not None}
+
+
+def _shown(stack: _Distinct, native: bool, show_framework: bool) -> list[wire.Frame]:
+    """The frames to draw, outermost first; a stack without user code keeps its innermost frame."""
+    kept = list(stack.thread.frames) if native else list(frames.python_only(stack.thread.frames))
+    if not show_framework:
+        kept = [frame for frame in kept if not frames.is_framework(frame)] or kept[:1]
+    kept.reverse()
+    if stack.role != "main":
+        kept.insert(0, wire.Frame(name=_ROLE_ROOTS.get(stack.role, "children"), file="", line=0))
+    return kept
+
+
+def _insert(root: _Node, stack: _Distinct, path: Iterable[wire.Frame]) -> None:
+    node = root
+    for frame in path:
+        node = node.children.setdefault(frame, _Node())
+        node.ranks.update(stack.ranks)
+        node.compared += stack.compared
+        node.still += stack.still
+
+
+def _children(node: _Node) -> tuple[TreeNode, ...]:
+    """Odd branches first: fewest ranks, then by place so that the order is stable."""
+    ordered = sorted(
+        node.children.items(), key=lambda item: (len(item[1].ranks), item[0].file, item[0].line)
+    )
+    return tuple(_tree_node(frame, child) for frame, child in ordered)
+
+
+def _tree_node(frame: wire.Frame, node: _Node) -> TreeNode:
+    return TreeNode(
+        name=frame.name,
+        file=frame.file,
+        line=frame.line,
+        ranks=ranges.text(node.ranks),
+        count=len(node.ranks),
+        is_framework=bool(frame.file) and frames.is_framework(frame),
+        is_native=frame.is_native,
+        is_frozen=node.still == node.compared if node.compared else None,
+        children=_children(node),
+    )
+
+
+def _classes(stacks: Sequence[_Distinct]) -> tuple[StackClass, ...]:
+    """Equal signatures are one class, so native frames and temporary paths do not split it."""
+    grouped: dict[str, list[_Distinct]] = {}
+    for stack in stacks:
+        grouped.setdefault(signature.signature(stack.thread.frames), []).append(stack)
+    classes = [_class(key, members) for key, members in grouped.items()]
+    return tuple(sorted(classes, key=lambda item: (item.count, item.signature)))
+
+
+def _class(key: str, members: Sequence[_Distinct]) -> StackClass:
+    first = members[0]
+    ranks = {rank for member in members for rank in member.ranks}
+    compared = sum(member.compared for member in members)
+    return StackClass(
+        signature=key,
+        ranks=ranges.text(ranks),
+        count=len(ranks),
+        activity=activity.read(first.process, first.thread).activity,
+        where=frames.where(frames.user_frame(first.thread.frames)),
+        frames=first.thread.frames,
+        is_frozen=sum(member.still for member in members) == compared if compared else None,
+    )

@@ -1,0 +1,9 @@
+"""The pages that people look at: rendered here, kept fresh by one event stream each, never computing.
+
+A page asks `watch`, `captures` or `db` and shows what they say. `router` has every page;
+`install` adds it and the static files to an application.
+"""
+
+from hangwatch_server.pages.app import install, router
+
+__all__ = ["install", "router"]

@@ -1,0 +1,20 @@
+"""What page handlers receive: the services, and a caller who may read or operate. Wiring only."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from hangwatch_server import security
+from hangwatch_server.services import Services
+
+
+def services_of(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+House = Annotated[Services, Depends(services_of)]
+READ = Depends(security.require("read"))
+Operator = Annotated[security.Caller, Depends(security.require("operate"))]

@@ -1,0 +1,21 @@
+"""Puts the pages together: one router, and the static files beside it."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, FastAPI
+from fastapi.staticfiles import StaticFiles
+
+from hangwatch_server import assets
+from hangwatch_server.pages import captures, incidents, jobs, login, nodes, overview
+
+router = APIRouter(include_in_schema=False)
+for _page in (overview, jobs, incidents, captures, nodes, login):
+    router.include_router(_page.router)
+
+
+def install(app: FastAPI) -> None:
+    """Add the pages, `/static` and `/vendor`."""
+    web = assets.web()
+    app.include_router(router)
+    app.mount("/static", StaticFiles(directory=web / "static"), name="static")
+    app.mount("/vendor", StaticFiles(directory=web / "vendor"), name="vendor")

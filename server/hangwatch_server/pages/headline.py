@@ -1,0 +1,99 @@
+"""The sentence on top of a page and the title of its tab: is anything stuck, what, and for how long?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hangwatch_server.model import Incident, Job, Kind, State, Verdict
+from hangwatch_server.pages import words
+
+_STUCK = (State.HUNG, State.FAILED)
+_NAME_CHARS = 48
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """`state` gives the mark; `lead` is the sentence; `rest` goes on about the worst job."""
+
+    state: State
+    lead: str
+    rest: str
+    job: Job | None
+    title: str  # of the tab
+
+
+def of_jobs(jobs: Sequence[Job]) -> Headline:
+    """Say what the overview shows; `jobs` worst first."""
+    stuck = [job for job in jobs if job.state in _STUCK]
+    suspected = [job for job in jobs if job.state is State.SUSPECTED]
+    unknown = [job for job in jobs if job.state is State.UNKNOWN]
+    live = [job for job in jobs if job.state is not State.FINISHED]
+    if stuck:
+        lead = _share(stuck, live, "stuck" if stuck[0].state is State.HUNG else "failed")
+        return _headline(stuck[0], lead, f"▲ {len(stuck)} stuck")
+    if suspected:
+        lead = _share(suspected, live, "suspected of hanging")
+        return _headline(suspected[0], lead, f"◆ {len(suspected)} suspected")
+    if unknown:
+        return _headline(
+            unknown[0], _share(unknown, live, "out of sight"), f"◌ {len(unknown)} unknown"
+        )
+    if not live:
+        lead = "No job is running." if jobs else "No job yet."
+        return Headline(state=State.FINISHED, lead=lead, rest="", job=None, title="Hangwatch")
+    lead = "The one job is making progress." if len(live) == 1 else _all_well(len(live))
+    return Headline(
+        state=State.HEALTHY, lead=lead, rest="", job=None, title=f"● {len(live)} fine · Hangwatch"
+    )
+
+
+def of_job(job: Job) -> str:
+    """Tab title of a job page: state first, since a tab shows few characters."""
+    name = words.plain(words.short(job.name, _NAME_CHARS))
+    return f"{words.GLYPHS[job.state]} {words.state(job.state)} · {name}"
+
+
+def of_incident(incident: Incident) -> str:
+    """`rank 5 holds up 511 ranks`: who against whom, never merely `hang detected`."""
+    return of_verdict(incident.verdict)
+
+
+def of_verdict(verdict: Verdict) -> str:
+    who = words.ranks_named(verdict.culprit_ranks) if verdict.culprit_ranks else "no rank"
+    verb = "holds" if words.count(verdict.culprit_ranks) == 1 else "hold"
+    waiting = words.count(verdict.waiting)
+    call = f"{verdict.op or 'a collective'}{'' if verdict.seq is None else f' #{verdict.seq}'}"
+    if verdict.kind is Kind.MISMATCH:
+        return f"ranks made different calls at {call}"
+    if verdict.kind is Kind.DEADLOCK:
+        return f"{words.plural(words.count(verdict.culprit_ranks), 'rank')} wait for each other"
+    if verdict.kind is Kind.STALLED_COLLECTIVE:
+        return f"all ranks entered {call}, none finishes"
+    if verdict.kind is Kind.INCOMPLETE_RENDEZVOUS:
+        return f"{who} never came to the rendezvous"
+    if verdict.kind is Kind.NO_PROGRESS:
+        return "no rank moves, and none is in a collective"
+    if verdict.culprit_ranks and waiting:
+        return f"{who} {verb} up {words.plural(waiting, 'rank')}"
+    return words.kind(verdict.kind)
+
+
+def _headline(worst: Job, lead: str, title: str) -> Headline:
+    return Headline(
+        state=worst.state,
+        lead=lead,
+        rest=worst.verdict.summary,
+        job=worst,
+        title=f"{title} · Hangwatch",
+    )
+
+
+def _share(some: Sequence[Job], live: Sequence[Job], word: str) -> str:
+    if len(live) == 1:
+        return f"The one job is {word}."
+    return f"{len(some)} of {len(live)} jobs {'is' if len(some) == 1 else 'are'} {word}."
+
+
+def _all_well(count: int) -> str:
+    return f"All {count} jobs are making progress."

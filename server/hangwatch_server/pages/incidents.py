@@ -1,0 +1,227 @@
+"""Incident pages: the list, the record of one hang with its evidence, and what a person may do about it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import PlainTextResponse, RedirectResponse
+
+from hangwatch_server.db import audit
+from hangwatch_server.db import incidents as incident_rows
+from hangwatch_server.errors import HangwatchError, NotFoundError
+from hangwatch_server.model import Incident, IncidentState, PathStep, Tree
+from hangwatch_server.pages import (
+    access,
+    commands,
+    drawing,
+    headline,
+    live,
+    render,
+    stack_segments,
+    text_page,
+    words,
+)
+from hangwatch_server.pages.boundary import PageRoute
+from hangwatch_server.services import Services
+
+PAGE_INCIDENTS = 50
+LONGEST_SNOOZE_MIN = 24 * 60
+SHOWN = (IncidentState.CONFIRMED, IncidentState.RESOLVED, IncidentState.ENDED)
+ACTIVE = (IncidentState.OPEN, IncidentState.CONFIRMED)
+router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
+
+RankChoice = Annotated[int | None, Query(ge=0, le=1_000_000)]
+Filter = Annotated[str, Query(max_length=255)]
+
+
+@router.get("/incidents")
+async def list_incidents(
+    request: Request,
+    house: access.House,
+    state: IncidentState | None = None,
+    job: Filter = "",
+    node: Filter = "",
+    before: Filter = "",
+) -> Response:
+    values = await _list_values(house, state, job, node, before)
+    return render.page(request, "incidents", values)
+
+
+@router.get("/incidents/live")
+async def list_live(
+    request: Request,
+    house: access.House,
+    state: IncidentState | None = None,
+    job: Filter = "",
+    node: Filter = "",
+    before: Filter = "",
+) -> Response:
+    return live.stream(
+        request,
+        house,
+        ("jobs",),
+        "incidents",
+        lambda _: _list_values(house, state, job, node, before),
+    )
+
+
+@router.get("/incidents/{incident_id}.txt", response_class=PlainTextResponse)
+async def incident_text(house: access.House, incident_id: str) -> str:
+    incident = await _find(house, incident_id)
+    capture = incident.captures[-1] if incident.captures else ""
+    stacks = await house.captures.text(capture) if capture else ""
+    return text_page.of_incident(incident, stacks)
+
+
+@router.get("/incidents/{incident_id}.json")
+async def incident_json(house: access.House, incident_id: str) -> Incident:
+    return await _find(house, incident_id)
+
+
+@router.get("/incidents/{incident_id}/live")
+async def incident_live(
+    request: Request,
+    house: access.House,
+    incident_id: str,
+    rank: RankChoice = None,
+    native: bool = False,
+) -> Response:
+    incident = await _find(house, incident_id)
+    topics = (f"incident:{incident_id}", f"job:{incident.job}")
+    return live.stream(
+        request,
+        house,
+        topics,
+        "incident",
+        lambda page: _values(page, house, incident_id, rank, native),
+    )
+
+
+@router.get("/incidents/{incident_id}")
+async def incident(
+    request: Request,
+    house: access.House,
+    incident_id: str,
+    rank: RankChoice = None,
+    native: bool = False,
+) -> Response:
+    values = await _values(request, house, incident_id, rank, native)
+    return render.page(request, "incident", values)
+
+
+@router.post("/incidents/{incident_id}/acknowledge")
+async def acknowledge(
+    house: access.House,
+    caller: access.Operator,
+    incident_id: str,
+    comment: Annotated[str, Form(max_length=2000)] = "",
+) -> Response:
+    await incident_rows.acknowledge(house.db, incident_id, caller.name, comment)
+    await audit.record(house.db, caller.name, "acknowledge", f"incident:{incident_id}", comment)
+    return RedirectResponse(f"/incidents/{incident_id}", status_code=303)
+
+
+@router.post("/incidents/{incident_id}/snooze")
+async def snooze(
+    house: access.House,
+    caller: access.Operator,
+    incident_id: str,
+    minutes: Annotated[int, Form(ge=1, le=LONGEST_SNOOZE_MIN)],
+) -> Response:
+    until = datetime.now(UTC) + timedelta(minutes=minutes)
+    await incident_rows.snooze(house.db, incident_id, caller.name, until)
+    subject = f"incident:{incident_id}"
+    await audit.record(house.db, caller.name, "snooze", subject, until.isoformat())
+    return RedirectResponse(f"/incidents/{incident_id}", status_code=303)
+
+
+async def _find(house: Services, incident_id: str) -> Incident:
+    found = await incident_rows.find(house.db, incident_id)
+    if found is None:
+        raise NotFoundError(
+            f"Incident '{words.short(incident_id, 40)}' is not known. It may be older than the "
+            "retention."
+        )
+    return found
+
+
+async def _list_values(
+    house: Services, state: IncidentState | None, job: str, node: str, before: str
+) -> render.Values:
+    rows, more = await incident_rows.list_page(
+        house.db,
+        states=(state,) if state else SHOWN,
+        job=job or None,
+        node=node or None,
+        limit=PAGE_INCIDENTS,
+        before=before or None,
+    )
+    active = sum(row.state in ACTIVE for row in rows)
+    return {
+        "title": f"{f'▲ {active} open' if active else 'Incidents'} · Hangwatch",
+        "section": "incidents",
+        "incidents": rows,
+        "headings": {row.id: headline.of_incident(row) for row in rows},
+        "active": active,
+        "states": SHOWN,
+        "state": state,
+        "job_filter": job,
+        "node_filter": node,
+        "more": more,
+    }
+
+
+async def _values(
+    request: Request, house: Services, incident_id: str, rank: int | None, native: bool
+) -> render.Values:
+    incident = await _find(house, incident_id)
+    is_active = incident.state in ACTIVE
+    capture = incident.captures[-1] if incident.captures else None
+    tree = await _tree(house, capture, native)
+    culprits = [
+        (culprit, *(stack_segments.stack_of(tree, culprit.rank) if tree else ((), None)))
+        for culprit in incident.verdict.culprits
+    ]
+    heading = headline.of_incident(incident)
+    name = words.plain(words.short(incident.job_name, 40))
+    return {
+        "title": f"{'▲' if is_active else '✓'} {name}: {heading}",
+        "section": "incidents",
+        "incident": incident,
+        "verdict": incident.verdict,
+        "heading": heading,
+        "is_active": is_active,
+        "culprits": culprits,
+        "path_steps": await _path(house, incident, rank, is_active),
+        "rank": rank,
+        "ring": drawing.ring(incident.verdict.cycle),
+        "capture": capture,
+        "tree": tree,
+        "segments": stack_segments.of_tree(tree) if tree else (),
+        "native": native,
+        "commands": commands.of_incident(incident, str(request.base_url)),
+    }
+
+
+async def _tree(house: Services, capture: str | None, native: bool) -> Tree | None:
+    """The stacks taken last; None when a capture was deleted, which must not take the page down."""
+    if capture is None:
+        return None
+    try:
+        return await house.captures.tree(capture, native=native, framework=True)
+    except NotFoundError:
+        return None
+
+
+async def _path(
+    house: Services, incident: Incident, rank: int | None, is_active: bool
+) -> tuple[PathStep, ...]:
+    """The path of the rank asked for while the job lives, else the one stored with the verdict."""
+    if rank is None or not is_active:
+        return incident.verdict.path
+    try:
+        return await house.watch.path(incident.job, rank)
+    except HangwatchError:
+        return ()

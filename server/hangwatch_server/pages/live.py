@@ -1,0 +1,82 @@
+"""The event stream of a page: when something it shows changes, its changing part is rendered again.
+
+One stream for each open page. A quiet page still gets a `beat` so that its script can tell a
+quiet server from a dead line. Nothing is computed here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+
+from fastapi import Request
+from fastapi.responses import StreamingResponse
+
+from hangwatch_server import security
+from hangwatch_server.bus import Subscription
+from hangwatch_server.errors import HangwatchError
+from hangwatch_server.pages import render
+from hangwatch_server.services import Services
+
+# A person cannot read faster, and a thousand ranks can change in one second.
+SHORTEST_PAUSE_S = 1.0
+BEAT_S = 5.0
+# A session may be revoked while a page stays open: the browser then connects, and is asked, again.
+LONGEST_STREAM_S = 600.0
+RETRY_MS = 1000
+
+Values = Callable[[Request], Awaitable[render.Values]]
+_log = logging.getLogger("hangwatch.pages")
+
+
+def stream(
+    request: Request, services: Services, topics: Iterable[str], name: str, values: Values
+) -> StreamingResponse:
+    """Answer with the stream of the page `name`, rendered again on events of `topics`."""
+    return StreamingResponse(
+        _messages(request, services.bus.subscribe(topics), name, values),
+        media_type="text/event-stream",
+        headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+    )
+
+
+def message(text: str, event: str = "") -> str:
+    """One server-sent event; text of several lines travels as several `data:` lines."""
+    head = f"event: {event}\n" if event else ""
+    return head + "".join(f"data: {line}\n" for line in text.splitlines()) + "\n"
+
+
+async def _messages(
+    request: Request, subscription: Subscription, name: str, values: Values
+) -> AsyncIterator[str]:
+    yield f"retry: {RETRY_MS}\n\n"
+    shown = ""
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + LONGEST_STREAM_S
+    with subscription:
+        while loop.time() < end_s:
+            try:
+                text = render.fragment(request, name, await values(request))
+            except (HangwatchError, security.UnauthorisedError) as error:
+                yield message(str(error), "gone")
+                return
+            if text != shown:
+                shown = text
+                yield message(text)
+            yield message("beat", "beat")
+            await asyncio.sleep(SHORTEST_PAUSE_S)
+            if not await _wait(subscription):
+                return
+
+
+async def _wait(subscription: Subscription) -> bool:
+    """Until the next event or beat, whichever is first; False when the server is about to stop."""
+    try:
+        async with asyncio.timeout(BEAT_S - SHORTEST_PAUSE_S):
+            await anext(subscription)
+    except TimeoutError:
+        return True
+    except StopAsyncIteration:
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""Turns a template and its values into a page. Everything a job can influence is escaped here."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import escape
+
+import hangwatch_server
+from hangwatch_server import assets, ranges, security
+from hangwatch_server.pages import words
+
+Values = Mapping[str, Any]  # what a template shows: of any type, by the template's own names
+
+
+@functools.cache
+def environment() -> Environment:
+    templates = Environment(
+        loader=FileSystemLoader(assets.web() / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals.update(words=words, version=hangwatch_server.__version__)
+    templates.filters.update(
+        duration=words.duration,
+        clock=words.clock,
+        short=words.short,
+        plain=words.plain,
+        range_text=ranges.text,
+    )
+    return templates
+
+
+def page(request: Request, name: str, values: Values, status: int = 200) -> HTMLResponse:
+    """A whole page: `name`.html extends base.html."""
+    text = environment().get_template(f"{name}.html").render(_with_request(request, values))
+    return HTMLResponse(text, status, headers={"cache-control": "no-store"})
+
+
+def fragment(request: Request, name: str, values: Values) -> str:
+    """The part of a page that changes, as its stream sends it: `name`_live.html and a new title."""
+    text = environment().get_template(f"{name}_live.html").render(_with_request(request, values))
+    return f"<title>{escape(values['title'])}</title>\n{text}"
+
+
+def _with_request(request: Request, values: Values) -> dict[str, Any]:
+    caller = getattr(request.state, "caller", None)
+    query = f"?{request.url.query}" if request.url.query else ""
+    path = request.url.path.removesuffix("/live")
+    return {
+        "caller": caller,
+        "csrf_token": security.csrf_token(request),
+        "may_operate": caller is not None and caller.may("operate"),
+        "now": datetime.now(UTC),
+        "path": path or "/",
+        "query": query,
+        "here": (path or "/") + query,
+        **values,
+    }

@@ -1,0 +1,192 @@
+"""How values read to people: durations, times, names of states, and hostile text made harmless.
+
+Text only. What is believed about a job is decided elsewhere; escaping is Jinja's.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from datetime import UTC, datetime
+
+from hangwatch_server import ranges
+from hangwatch_server.errors import BadRangeError
+from hangwatch_server.model import Condition, IncidentState, Kind, Link, State
+
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
+SECONDS_SHOWN_BELOW_S = 10  # one decimal under this, whole seconds above
+
+# Worst first: the order of lists, filters and the tab title.
+STATE_ORDER = (
+    State.HUNG,
+    State.FAILED,
+    State.SUSPECTED,
+    State.SLOW,
+    State.UNKNOWN,
+    State.EXPECTED_WAIT,
+    State.STARTING,
+    State.HEALTHY,
+    State.FINISHED,
+)
+GLYPHS = {
+    State.HUNG: "▲",
+    State.FAILED: "✕",
+    State.SUSPECTED: "◆",
+    State.SLOW: "◐",
+    State.UNKNOWN: "◌",
+    State.EXPECTED_WAIT: "■",
+    State.STARTING: "○",
+    State.HEALTHY: "●",
+    State.FINISHED: "✓",
+}
+_KINDS = {
+    Kind.MISSING_RANKS: "ranks missing from a collective",
+    Kind.MISMATCH: "ranks made different calls",
+    Kind.DEADLOCK: "ranks wait for each other",
+    Kind.UNMATCHED_P2P: "a send or receive without its partner",
+    Kind.STALLED_COLLECTIVE: "all entered, none finishes",
+    Kind.INCOMPLETE_RENDEZVOUS: "ranks missing from the rendezvous",
+    Kind.NO_PROGRESS: "nobody moves",
+    Kind.NONE: "nothing to report",
+}
+_CONDITIONS = {
+    Condition.EXITED: "has exited",
+    Condition.KILLED: "was killed",
+    Condition.NODE_LOST: "its node is lost",
+    Condition.STOPPED: "stopped by a signal",
+    Condition.UNINTERRUPTIBLE: "in uninterruptible sleep",
+    Condition.GIL_HELD: "holds the GIL",
+    Condition.IN_DATALOADER: "in its dataloader",
+    Condition.IN_CHECKPOINT: "in a checkpoint",
+    Condition.IN_COMPILE: "compiling",
+    Condition.IN_LOCK: "waits for a lock",
+    Condition.IN_USER_CODE: "in user code",
+    Condition.IN_COLLECTIVE: "in another collective",
+    Condition.GPU_BUSY: "its GPU is busy",
+    Condition.FINISHED: "has left training",
+    Condition.UNRESPONSIVE: "does not respond",
+    Condition.UNKNOWN: "condition unknown",
+}
+_INCIDENTS = {
+    IncidentState.OPEN: "suspected",
+    IncidentState.CONFIRMED: "open",
+    IncidentState.RESOLVED: "resolved",
+    IncidentState.ENDED: "ended",
+    IncidentState.PRUNED: "cleared",
+}
+_INCIDENT_MARKS = {
+    IncidentState.OPEN: "suspected",
+    IncidentState.CONFIRMED: "hung",
+    IncidentState.RESOLVED: "healthy",
+    IncidentState.ENDED: "finished",
+    IncidentState.PRUNED: "healthy",
+}
+_LINK_MARKS = {Link.LIVE: "healthy", Link.LATE: "slow", Link.LOST: "unknown"}
+_PROCESS_STATES = {
+    "R": "running",
+    "S": "sleeping",
+    "D": "uninterruptible",
+    "T": "stopped",
+    "t": "traced",
+    "Z": "zombie",
+    "X": "dead",
+    "gone": "gone",
+}
+# Overrides and embeddings can make a name read as another; isolates and joiners (emoji) stay.
+_BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
+
+
+def duration(seconds: float | None) -> str:
+    """`0.4 s`, `12 s`, `4 min 12 s`, `3 h 12 min`, `2 d 4 h`; `never` for None."""
+    if seconds is None:
+        return "never"
+    seconds = max(0.0, seconds)
+    if seconds < SECONDS_SHOWN_BELOW_S:
+        return f"{seconds:.1f} s"
+    whole = int(seconds)
+    if whole < MINUTE_S:
+        return f"{whole} s"
+    if whole < HOUR_S:
+        return f"{whole // MINUTE_S} min {whole % MINUTE_S:02d} s"
+    if whole < DAY_S:
+        return f"{whole // HOUR_S} h {whole % HOUR_S // MINUTE_S:02d} min"
+    return f"{whole // DAY_S} d {whole % DAY_S // HOUR_S} h"
+
+
+def clock(at: datetime) -> str:
+    """A wall time in UTC to the second; the page's script turns it into the reader's zone."""
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def seconds_ago(at: datetime, now: datetime) -> float:
+    return max(0.0, (now - at).total_seconds())
+
+
+def plain(text: str) -> str:
+    """Text for places without markup (tab titles, plain-text pages): no control or direction marks."""
+    kept = (
+        character
+        for character in text
+        if character not in _BIDI_CONTROLS
+        and (unicodedata.category(character) != "Cc" or character == "\n")
+    )
+    return "".join(kept)
+
+
+def short(text: str, limit: int = 80) -> str:
+    """The beginning of a text that a job can make as long as it likes."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def state(value: State | str) -> str:
+    return str(value).replace("_", " ")
+
+
+def kind(value: Kind) -> str:
+    return _KINDS[value]
+
+
+def condition(value: Condition) -> str:
+    return _CONDITIONS[value]
+
+
+def incident_state(value: IncidentState) -> str:
+    return _INCIDENTS[value]
+
+
+def incident_mark(value: IncidentState) -> str:
+    return _INCIDENT_MARKS[value]
+
+
+def link_mark(value: Link) -> str:
+    return _LINK_MARKS[value]
+
+
+def process_state(value: str) -> str:
+    """`S (sleeping)`, so that nobody needs the letters by heart."""
+    meaning = _PROCESS_STATES.get(value, "")
+    if not meaning or meaning == value:
+        return value or "unknown"
+    return f"{value} ({meaning})"
+
+
+def plural(count: int, noun: str, many: str = "") -> str:
+    return f"{count:,} {noun if count == 1 else many or noun + 's'}"
+
+
+def ranks_named(text: str) -> str:
+    """`rank 5` or `ranks 5,13`, for sentences."""
+    return f"rank {text}" if count(text) == 1 else f"ranks {text}"
+
+
+def count(text: str) -> int:
+    """How many ranks a range text holds; 0 for text that is none."""
+    try:
+        return len(ranges.parse(text))
+    except BadRangeError:
+        return 0
+
+
+def short_file(path: str, parts: int = 3) -> str:
+    """The end of a file's path, which is what tells files apart: `…/utils/data/fetch.py`."""
+    pieces = path.rsplit("/", parts)
+    return path if len(pieces) <= parts else "…/" + "/".join(pieces[1:])

@@ -1,0 +1,55 @@
+// @ts-check
+// Keyboard shortcuts. Silent while somebody types, and with Ctrl, Alt or Meta held.
+import { showHelp, toggleUtc } from "./controls.js";
+
+const PLACES = new Map([
+  ["j", "/"],
+  ["i", "/incidents"],
+  ["n", "/nodes"],
+]);
+const CHORD_MS = 1200;
+let chordUntilMs = 0;
+
+/** @param {EventTarget | null} target */
+function isTyping(target) {
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  );
+}
+
+/** Move to the next or previous row of the page's tables. @param {number} step */
+function moveRow(step) {
+  const rows = [...document.querySelectorAll("[data-rows] tbody tr")];
+  const links = rows.map((row) => row.querySelector("a[href]")).filter((link) => link !== null);
+  if (links.length === 0) return;
+  const at = links.findIndex((link) => link === document.activeElement);
+  const next = at < 0 ? (step > 0 ? 0 : links.length - 1) : at + step;
+  const link = links[Math.min(links.length - 1, Math.max(0, next))];
+  if (link instanceof HTMLElement) link.focus();
+}
+
+/** @param {string} key @returns {boolean} whether the key meant something */
+function act(key) {
+  if (performance.now() < chordUntilMs) {
+    chordUntilMs = 0;
+    const place = PLACES.get(key);
+    if (place) location.assign(place);
+    return place !== undefined;
+  }
+  if (key === "g") chordUntilMs = performance.now() + CHORD_MS;
+  else if (key === "/") document.getElementById("search")?.focus();
+  else if (key === "j") moveRow(1);
+  else if (key === "k") moveRow(-1);
+  else if (key === "u") toggleUtc();
+  else if (key === "?") showHelp();
+  else return false;
+  return true;
+}
+
+export function startKeys() {
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || isTyping(event.target)) return;
+    if (act(event.key)) event.preventDefault();
+  });
+}

@@ -1,0 +1,160 @@
+"""Carries out one TakeCapture: which processes to read, in which order, and what goes into a part.
+
+Only tracked ranks and their descendants are ever read. Every target gets a part, if only with the
+reason why it has nothing to show.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hangwatch_agent import logs, recorder, stacks, wire
+from hangwatch_agent.errors import SocketError
+from hangwatch_agent.node import Node, Tracked
+from hangwatch_agent.process import GONE, Child, Identity
+from hangwatch_agent.stacks import Stacks, Subject
+
+MAX_TARGETS = wire.MAX_RANKS_PER_NODE
+MAX_DEADLINE_S = 120.0
+MAX_CHILDREN = 16  # stacks of loader workers repeat each other
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Part of a capture, or the reason why it is missing."""
+
+    stacks: tuple[wire.ProcessStacks, ...] = ()
+    entries: tuple[wire.GroupEntries, ...] = ()
+    reason: str = ""
+    remedy: str = ""
+
+
+class Captures:
+    """Takes captures on one node."""
+
+    def __init__(self, node: Node, stacks: Stacks) -> None:
+        self._node = node
+        self._stacks = stacks
+
+    async def take(
+        self, command: wire.TakeCapture, deliver: Callable[[wire.CapturePart], None]
+    ) -> None:
+        """Read all targets within the command's deadline; each part is delivered as it comes."""
+        deadline_s = min(max(command.deadline_s, 1.0), MAX_DEADLINE_S)
+        async with asyncio.TaskGroup() as group:
+            for target in dict.fromkeys(command.targets[:MAX_TARGETS]):
+                group.create_task(self._one(command, target, deadline_s, deliver))
+
+    async def _one(
+        self,
+        command: wire.TakeCapture,
+        target: wire.Target,
+        deadline_s: float,
+        deliver: Callable[[wire.CapturePart], None],
+    ) -> None:
+        try:
+            part = await self._part(command, target, deadline_s)
+        except Exception as error:
+            # Task boundary: one rank's failure must not cost the others' parts.
+            logs.exception("capture_failed", capture=command.capture, rank=target.rank)
+            part = _empty(command, target, 0, f"the agent failed: {type(error).__name__}")
+        deliver(part)
+
+    async def _part(
+        self, command: wire.TakeCapture, target: wire.Target, deadline_s: float
+    ) -> wire.CapturePart:
+        item = self._node.find(target.launch, target.rank)
+        if item is None:
+            return _empty(command, target, 0, "this node follows no such rank")
+        if item.facts.state == GONE:
+            return _empty(command, target, item.identity.pid, "the process has gone", item.facts)
+        started_s = asyncio.get_running_loop().time()
+        found, dumped = Taken(), Taken()
+        if wire.CaptureKind.STACKS in command.kinds:
+            found = await self._take_stacks(item, command.native, deadline_s)
+        if wire.CaptureKind.RECORDER in command.kinds:
+            spent_s = asyncio.get_running_loop().time() - started_s
+            dumped = await self._take_entries(item, max(1.0, deadline_s - spent_s))
+        return wire.CapturePart(
+            capture=command.capture,
+            launch=target.launch,
+            rank=target.rank,
+            pid=item.identity.pid,
+            age_s=0.0,
+            stacks=found.stacks,
+            entries=dumped.entries,
+            process=item.facts,
+            reason="; ".join(filter(None, (found.reason, dumped.reason))),
+            remedy="; ".join(filter(None, (found.remedy, dumped.remedy))),
+        )
+
+    async def _take_stacks(self, item: Tracked, native: bool, timeout_s: float) -> Taken:
+        subjects = [Subject(item.identity, "main", is_python=True), *self._children(item)]
+        results = await asyncio.gather(
+            *(
+                self._stacks.take(
+                    subject, native=native and subject.role == "main", timeout_s=timeout_s
+                )
+                for subject in subjects
+            )
+        )
+        main = results[0]
+        return Taken(
+            stacks=tuple(results),
+            reason="" if main.threads else main.reason,
+            remedy="" if main.threads else main.remedy,
+        )
+
+    @staticmethod
+    def _children(item: Tracked) -> list[Subject]:
+        worth = [child for child in item.process.children.values() if _is_worth(child)]
+        return [
+            Subject(
+                Identity(child.stat.pid, child.stat.start_ticks, item.identity.uid),
+                child.role,
+                child.is_python,
+                child.stat.name,
+            )
+            for child in worth[:MAX_CHILDREN]
+        ]
+
+    @staticmethod
+    async def _take_entries(item: Tracked, timeout_s: float) -> Taken:
+        path = item.socket
+        if path is None:
+            return Taken(
+                reason="this rank has no worker socket to ask for recorder entries",
+                remedy="start the job with `hangwatch run`; it needs torch 2.5 or newer",
+            )
+        groups = item.translated.groups if item.translated else ()
+        try:
+            return Taken(entries=await recorder.entries(path, item.identity, groups, timeout_s))
+        except SocketError as error:
+            return Taken(
+                reason=f"no recorder entries: {error}",
+                remedy="a stopped process cannot answer; its stack can still be read",
+            )
+
+
+def _is_worth(child: Child) -> bool:
+    return stacks.is_worth_reading(child.role)
+
+
+def _empty(
+    command: wire.TakeCapture,
+    target: wire.Target,
+    pid: int,
+    reason: str,
+    facts: wire.ProcessFacts | None = None,
+) -> wire.CapturePart:
+    return wire.CapturePart(
+        capture=command.capture,
+        launch=target.launch,
+        rank=target.rank,
+        pid=pid,
+        age_s=0.0,
+        process=facts,
+        reason=reason,
+    )

@@ -1,0 +1,281 @@
+"""One rank's process over time: its state, CPU shares, children, and why it ended. Not its stacks.
+
+A share is measured over the last few seconds, per thread, since the probe's thread and spinning
+waiters move the CPU time of the whole process. Why a process is gone is said only from evidence;
+without any it stays empty, and the cause unknown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat as file_modes
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hangwatch_agent import children, procfs, wire
+from hangwatch_agent.payload import ExitPayload
+
+SHARE_WINDOW_S = 3.0
+MAX_ERROR_FILE = 64 * 1024
+GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A process of this node, for good: a pid alone is reused."""
+
+    pid: int
+    start_ticks: int
+    uid: int
+
+
+class Share:
+    """CPU share of one thread or process over a sliding window, from its tick counts."""
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[float, int]] = deque(maxlen=64)
+
+    def add(self, now_s: float, ticks: int) -> float | None:
+        """Record a sample; the share of one core over the window, None before there are two."""
+        self._samples.append((now_s, ticks))
+        while len(self._samples) > 2 and self._samples[1][0] <= now_s - SHARE_WINDOW_S:
+            self._samples.popleft()
+        first_s, first_ticks = self._samples[0]
+        if now_s <= first_s:
+            return None
+        return max(0.0, (ticks - first_ticks) / procfs.TICKS_PER_S / (now_s - first_s))
+
+
+@dataclass(frozen=True, slots=True)
+class ExitFacts:
+    """What is known of an end: exit code, signal, and a reason in words ("" = unknown)."""
+
+    code: int | None = None
+    signal: int | None = None
+    reason: str = ""
+
+
+@dataclass
+class Child:
+    """A descendant with its history."""
+
+    stat: procfs.Stat
+    role: str
+    is_python: bool
+    share: Share = field(default_factory=Share)
+    facts: wire.ChildFacts | None = None
+
+
+class Process:
+    """Follows one process; `observe` is called about once a second."""
+
+    def __init__(self, proc: procfs.Procfs, identity: Identity, error_file: str = "") -> None:
+        self.identity = identity
+        self.children: dict[int, Child] = {}
+        self.gone_at_s: float | None = None
+        self._proc = proc
+        self._error_file = error_file
+        self._main_share = Share()
+        self._oom = proc.oom_kills(identity.pid)
+        self._zombie_status: int | None = None
+        self._arguments = proc.arguments(identity.pid)
+        self._last = wire.ProcessFacts(state="?")
+
+    @property
+    def is_gone(self) -> bool:
+        return self.gone_at_s is not None
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return self._arguments
+
+    @property
+    def state(self) -> str:
+        return self._last.state
+
+    def note_exit(self) -> None:
+        """Look at once, while a process that just ended is still a zombie with its status."""
+        stat = self._proc.stat(self.identity.pid)
+        if stat is not None and stat.start_ticks == self.identity.start_ticks:
+            self._note_zombie(stat)
+
+    def adopt_children(self, below: list[procfs.Stat]) -> None:
+        """Take the descendants from a scan of /proc, keeping the history of known ones."""
+        known = self.children
+        self.children = {}
+        for stat in below:
+            child = known.get(stat.pid)
+            if child is None or child.stat.start_ticks != stat.start_ticks:
+                child = self._new_child(stat)
+            self.children[stat.pid] = child
+
+    def observe(self, now_s: float, mark: ExitPayload | None) -> wire.ProcessFacts:
+        """The facts at `now_s` (monotonic); `mark` is the record's exit mark, if it has one."""
+        if not self.is_gone:
+            stat = self._proc.stat(self.identity.pid)
+            if stat is None or stat.start_ticks != self.identity.start_ticks:
+                self.gone_at_s = now_s
+            else:
+                self._last = self._facts(stat, now_s)
+        if self.is_gone or self._last.state in "ZX":
+            self._last = self._ended(mark)
+        return self._last
+
+    def _facts(self, stat: procfs.Stat, now_s: float) -> wire.ProcessFacts:
+        pid = self.identity.pid
+        self._note_zombie(stat)
+        main = self._proc.main_thread(pid) or stat
+        return wire.ProcessFacts(
+            # The main thread's state: it is the one that trains. A stop concerns all threads.
+            state=stat.state if stat.state in "ZXTt" else main.state,
+            wchan=self._proc.wchan(pid)[:64],
+            cpu_s=stat.cpu_ticks / procfs.TICKS_PER_S,
+            main_cpu_s=main.cpu_ticks / procfs.TICKS_PER_S,
+            main_cpu_share=self._main_share.add(now_s, main.cpu_ticks),
+            io_bytes=self._proc.io_bytes(pid),
+            threads=stat.threads,
+            children=tuple(self._children(now_s)),
+        )
+
+    def _children(self, now_s: float) -> list[wire.ChildFacts]:
+        found = []
+        for pid, child in list(self.children.items()):
+            stat = self._proc.stat(pid)
+            if stat is None or stat.start_ticks != child.stat.start_ticks:
+                del self.children[pid]
+                continue
+            child.facts = wire.ChildFacts(
+                pid=pid,
+                name=stat.name,
+                role=child.role,
+                state=stat.state,
+                wchan=self._proc.wchan(pid)[:64],
+                cpu_share=child.share.add(now_s, stat.cpu_ticks),
+            )
+            found.append(child.facts)
+        return found
+
+    def _new_child(self, stat: procfs.Stat) -> Child:
+        arguments = self._proc.arguments(stat.pid)
+        parent = self.children.get(stat.parent)
+        role = children.role_of(
+            stat.name, arguments, parent.role if parent else "", self._arguments
+        )
+        runs_python = children.is_python(arguments, self._proc.executable(stat.pid))
+        return Child(stat=stat, role=role, is_python=runs_python)
+
+    def _note_zombie(self, stat: procfs.Stat) -> None:
+        # The kernel shows status 0 of processes that we may not inspect: then it is unknown.
+        may_read = os.geteuid() in (0, self.identity.uid)
+        if stat.state == "Z" and may_read:
+            self._zombie_status = stat.exit_status
+
+    def _ended(self, mark: ExitPayload | None) -> wire.ProcessFacts:
+        end = exit_of(
+            mark,
+            self._zombie_status,
+            error_text=read_error_file(self._error_file, self.identity.uid),
+            is_oom_killed=self._is_oom_killed(),
+        )
+        return wire.ProcessFacts(
+            state=GONE if self.is_gone else "Z",
+            cpu_s=self._last.cpu_s,
+            main_cpu_s=self._last.main_cpu_s,
+            io_bytes=self._last.io_bytes,
+            exit_code=end.code,
+            exit_signal=end.signal,
+            exit_reason=end.reason[:500],
+        )
+
+    def _is_oom_killed(self) -> bool:
+        if self._oom is None:
+            return False
+        file, before = self._oom
+        return (procfs.oom_kills_in(file) or 0) > before
+
+
+def exit_of(
+    mark: ExitPayload | None, zombie_status: int | None, *, error_text: str, is_oom_killed: bool
+) -> ExitFacts:
+    """Put the evidence of an end together; what nothing speaks of stays None or empty."""
+    code, number = (mark.code if mark else None), None
+    if zombie_status is not None:
+        code, number = _status(zombie_status)
+    if mark is not None and mark.exception:
+        return ExitFacts(code, number, f"uncaught {mark.exception}")
+    if error_text:
+        return ExitFacts(code, number, error_text)
+    if is_oom_killed and mark is None and number in (None, signal.SIGKILL) and code is None:
+        return ExitFacts(code, number or signal.SIGKILL, "oom_kill (the cgroup's count rose)")
+    if number is not None:
+        return ExitFacts(code, number, f"killed by {_signal_name(number)}")
+    if code is not None:
+        return ExitFacts(code, number, "exited" if code == 0 else f"exited with code {code}")
+    return ExitFacts()
+
+
+def read_error_file(path: str, uid: int) -> str:
+    """The message in the file that torchelastic lets a failing rank write; "" if there is none.
+
+    The path comes from the job: only a regular file of the job's own user is read, never a link.
+    """
+    if not path:
+        return ""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with os.fdopen(descriptor, "rb") as file:
+        info = os.fstat(descriptor)
+        if not file_modes.S_ISREG(info.st_mode) or info.st_uid != uid:
+            return ""
+        return error_message(file.read(MAX_ERROR_FILE))
+
+
+def error_message(data: bytes) -> str:
+    """First line of the message in torchelastic's error file (torch.distributed.elastic errors)."""
+    try:
+        message = json.loads(data)["message"]
+        text = message["message"] if isinstance(message, dict) else message
+    except (ValueError, KeyError, TypeError):
+        return ""
+    first = str(text).strip().splitlines()
+    return f"uncaught {first[0][:300]}" if first else ""
+
+
+def _status(status: int) -> tuple[int | None, int | None]:
+    if os.WIFSIGNALED(status):
+        return None, os.WTERMSIG(status)
+    return os.WEXITSTATUS(status), None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def open_pidfd(identity: Identity, proc: procfs.Procfs) -> int | None:
+    """A descriptor that stays with this very process, or None when it is gone or another's now.
+
+    The start time and every uid are read after the descriptor is open: a process that changed
+    hands (a reused pid, a set-uid program) is refused.
+    """
+    try:
+        descriptor = os.pidfd_open(identity.pid)
+    except OSError:
+        return None
+    stat = proc.stat(identity.pid)
+    is_same = stat is not None and stat.start_ticks == identity.start_ticks
+    if is_same and proc.uids(identity.pid) == {identity.uid}:
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def default_proc() -> procfs.Procfs:
+    return procfs.Procfs(Path("/proc"))

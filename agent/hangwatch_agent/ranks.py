@@ -1,0 +1,251 @@
+"""Turns what was observed of a rank into the wire's structs. Pure; bounds what a job can write.
+
+Ages are differences of this node's monotonic clock, which probe and agent share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from hangwatch_agent import ranges, wire
+from hangwatch_agent.payload import (
+    CallPayload,
+    EntryPayload,
+    GroupPayload,
+    RecordPayload,
+)
+
+SILENT_AFTER_S = 3.0  # the probe writes once a second; two missed beats may be a busy node
+MAX_SIZES = 32
+MAX_DIMENSIONS = 8
+_NO_PROBE = "the probe is not loaded: start the job with `hangwatch run`"
+
+
+@dataclass(frozen=True)
+class Position:
+    """Who a rank is, as decided by discovery."""
+
+    launch: wire.Launch
+    rank: int
+    world_size: int
+    local_rank: int
+    pid: int
+    start_ticks: int
+    is_certain: bool
+    script: str
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A rank's beat and the groups that it refers to."""
+
+    beat: wire.RankBeat
+    groups: tuple[wire.GroupInfo, ...] = ()
+
+
+def is_silent(payload: RecordPayload, now_ns: int) -> bool:
+    """True when the probe's thread has missed its last beats."""
+    return _age(payload.at_ns, now_ns) > SILENT_AFTER_S
+
+
+def bare(position: Position, process: wire.ProcessFacts, waits_for_probe: bool) -> Translated:
+    """The beat of a rank without a record."""
+    lack = "the probe has not written a record yet" if waits_for_probe else _NO_PROBE
+    return Translated(msgspec.structs.replace(_base(position, process), lacks=(lack,)))
+
+
+def probed(
+    position: Position, process: wire.ProcessFacts, payload: RecordPayload, now_ns: int
+) -> Translated:
+    """The beat of a rank with a record."""
+    infos = group_infos(payload.groups[: wire.MAX_GROUPS_PER_RANK], position.launch.key)
+    gids = {key: info.gid for key, info in infos.items()}
+    beat = msgspec.structs.replace(
+        _base(position, process),
+        depth=wire.Depth.PROBE,
+        beat_age_s=_age(payload.at_ns, now_ns),
+        step=payload.step,
+        phase=payload.phase[:100],
+        phase_s=_age(payload.phase_since_ns, now_ns) if payload.phase else 0.0,
+        phase_limit_s=payload.phase_limit_s,
+        is_initialised=payload.initialised,
+        is_destroyed=payload.destroyed or payload.shutting_down,
+        groups=tuple(
+            _group_beat(group, gids[group.name, group.epoch], now_ns)
+            for group in payload.groups
+            if (group.name, group.epoch) in gids
+        ),
+        calls=_calls(payload.calls, gids, now_ns),
+        p2p=_counts(payload, gids),
+        waits=_waits(payload, now_ns),
+        lacks=_lacks(payload),
+    )
+    return Translated(beat, tuple(infos.values()))
+
+
+def group_infos(
+    groups: Sequence[GroupPayload], launch: str
+) -> dict[tuple[str, int], wire.GroupInfo]:
+    """GroupInfo per (name, epoch); a group whose ranks cannot be read is left out."""
+    infos = {}
+    for group in groups:
+        members = ranges.sorted_text(group.ranks)
+        if not members:
+            continue
+        name = group.name[:200]
+        infos[group.name, group.epoch] = wire.GroupInfo(
+            gid=wire.gid_of(launch, name, members, group.epoch),
+            launch=launch,
+            name=name,
+            description=group.description[:200],
+            backend=group.backend[:50],
+            ranks=members,
+            epoch=group.epoch,
+        )
+    return infos
+
+
+def entry(payload: EntryPayload) -> wire.Entry:
+    """One recorder entry, with its lists bounded."""
+    return wire.Entry(
+        seq=payload.seq,
+        op=payload.op.rpartition(":")[2][:64],
+        is_retired=payload.retired,
+        is_started=payload.started,
+        input_sizes=_sizes(payload.input_sizes),
+        output_sizes=_sizes(payload.output_sizes),
+        input_dtypes=_texts(payload.input_dtypes),
+        output_dtypes=_texts(payload.output_dtypes),
+        record_id=payload.record_id,
+        timeout_s=None if payload.timeout_ms is None else payload.timeout_ms / 1000,
+    )
+
+
+def with_answer(
+    process: wire.ProcessFacts, *, is_silent: bool, socket_answers: bool | None
+) -> wire.ProcessFacts:
+    """Judge a silent probe: GIL held when its socket still answers, else unresponsive."""
+    if not is_silent or process.state in ("gone", "Z", "X"):
+        return process
+    is_stopped = process.state in ("T", "t", "D")
+    return msgspec.structs.replace(
+        process,
+        is_gil_held=socket_answers is True and not is_stopped,
+        is_unresponsive=is_stopped or socket_answers is False,
+    )
+
+
+def material(beat: wire.RankBeat) -> tuple[object, ...]:
+    """What makes a heartbeat worth sending at once when it changes; plain progress does not."""
+    process = beat.process
+    state = process.state if process.state in ("T", "t", "Z", "gone") else ""
+    waiting = tuple((wait.what, wait.rank) for wait in beat.waits)
+    seen = tuple(
+        (group.gid, group.entries[-1].record_id, group.entries[-1].is_retired)
+        for group in beat.groups
+        if group.entries and group.are_entries_current
+    )
+    flags = (process.is_gil_held, process.is_unresponsive, beat.is_initialised, beat.is_destroyed)
+    return (beat.pid, beat.rank, beat.depth, state, flags, beat.phase, waiting, seen)
+
+
+def _base(position: Position, process: wire.ProcessFacts) -> wire.RankBeat:
+    return wire.RankBeat(
+        launch=position.launch.key,
+        restart=position.launch.restart,
+        rank=position.rank,
+        local_rank=position.local_rank,
+        world_size=position.world_size,
+        pid=position.pid,
+        start_ticks=position.start_ticks,
+        is_rank_certain=position.is_certain,
+        script=position.script[:200],
+        process=process,
+    )
+
+
+def _group_beat(group: GroupPayload, gid: str, now_ns: int) -> wire.GroupBeat:
+    entries = tuple(entry(item) for item in group.entries[-wire.MAX_ENTRIES :])
+    is_current = group.dumped_ns > 0 and group.dumped_counter == group.counter
+    seq = group.seq
+    if seq is None and is_current and entries:
+        seq = entries[-1].seq
+    return wire.GroupBeat(
+        gid=gid,
+        counter=group.counter,
+        stall_s=_age(group.moved_ns, now_ns),
+        seq=seq,
+        entries=entries,
+        entries_age_s=_age(group.dumped_ns, now_ns) if group.dumped_ns else None,
+        are_entries_current=is_current,
+        finished=group.finished,
+        started=group.started,
+    )
+
+
+def _calls(
+    calls: Sequence[CallPayload], gids: dict[tuple[str, int], str], now_ns: int
+) -> tuple[wire.Call, ...]:
+    return tuple(
+        wire.Call(
+            op=call.op[:64],
+            gid=gids[call.group, call.epoch],
+            age_s=_age(call.since_ns, now_ns),
+            peer=call.peer,
+            tag=call.tag,
+            seq=call.seq,
+            root=call.root,
+            is_blocking=call.blocking,
+        )
+        for call in calls
+        if (call.group, call.epoch) in gids
+    )
+
+
+def _counts(payload: RecordPayload, gids: dict[tuple[str, int], str]) -> tuple[wire.P2PCount, ...]:
+    return tuple(
+        wire.P2PCount(
+            gid=gids[count.group, count.epoch],
+            peer=count.peer,
+            is_send=count.send,
+            posted=count.posted,
+            done=count.done,
+        )
+        for count in payload.p2p
+        if (count.group, count.epoch) in gids
+    )
+
+
+def _waits(payload: RecordPayload, now_ns: int) -> tuple[wire.InitWait, ...]:
+    return tuple(
+        wire.InitWait(
+            what=wait.what[:100],
+            age_s=_age(wait.since_ns, now_ns),
+            expected=wait.expected,
+            detail=wait.detail[:300],
+            rank=wait.rank,
+        )
+        for wait in payload.waits[:64]
+    )
+
+
+def _lacks(payload: RecordPayload) -> tuple[str, ...]:
+    lacks = [lack[:300] for lack in payload.lacks[:16]]
+    if payload.omitted:
+        lacks.append(f"{payload.omitted} items did not fit into the record")
+    return tuple(lacks)
+
+
+def _sizes(sizes: list[list[int]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(size[:MAX_DIMENSIONS]) for size in sizes[:MAX_SIZES])
+
+
+def _texts(texts: list[str]) -> tuple[str, ...]:
+    return tuple(text[:32] for text in texts[:MAX_SIZES])
+
+
+def _age(since_ns: int, now_ns: int) -> float:
+    return max(0.0, (now_ns - since_ns) / 1e9)

@@ -1,0 +1,208 @@
+"""The node service: the loops that keep the node's state, the link and the captures going.
+
+It decides nothing about ranks or hangs. Each loop stands on its own: a slow capture or an absent
+server never holds up the watching.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Coroutine, Iterator
+
+from hangwatch_agent import identity, logs, permissions, process, ranks, recorder, wire
+from hangwatch_agent.captures import Captures
+from hangwatch_agent.errors import SettingsError
+from hangwatch_agent.link import Address, Link, State
+from hangwatch_agent.node import Node, Tracked
+from hangwatch_agent.rundir import Lock
+from hangwatch_agent.settings import AgentSettings
+from hangwatch_agent.spool import Spool
+from hangwatch_agent.stacks import Stacks
+
+POLL_S = 0.25
+SCAN_S = 2.0
+SCAN_SHARE = 200  # a scan that takes t is made every 200 t at most: 0.5 % of a core on any node
+PING_EVERY_S = 1.0
+MAX_WAITING_CAPTURES = 32
+CAPTURE_WORKERS = 4
+
+
+async def run(settings: AgentSettings) -> None:
+    """Follow this node's ranks until SIGTERM or SIGINT; raise AgentError if that cannot begin."""
+    if not settings.server:
+        raise SettingsError("no server given: hangwatch agent --server http://HOST:PORT")
+    logs.configure(settings.log_level)
+    lock = Lock(settings.run_dir)
+    try:
+        await Service(settings).run()
+    finally:
+        lock.release()
+
+
+class Service:
+    """One agent's running parts."""
+
+    def __init__(self, settings: AgentSettings) -> None:
+        self._settings = settings
+        self._proc = process.default_proc()
+        self._node = Node(
+            self._proc,
+            settings.run_dir,
+            adopt=settings.adopt,
+            boot_id=identity.boot_id(),
+            resolve=identity.resolve,
+        )
+        self._spool = Spool(settings.spool, settings.spool_max_bytes)
+        self._stacks = Stacks(
+            self._proc,
+            concurrency=settings.capture_concurrency,
+            timeout_s=settings.capture_timeout_s,
+            py_spy=permissions.find_py_spy(),
+        )
+        self._captures = Captures(self._node, self._stacks)
+        self._waiting: asyncio.Queue[wire.TakeCapture] = asyncio.Queue(MAX_WAITING_CAPTURES)
+        self._material: tuple[object, ...] = ()
+        self._pidfds: dict[int, process.Process] = {}
+
+    async def run(self) -> None:
+        """Start everything, wait for the signal to stop, and take everything down again."""
+        stop = asyncio.Event()
+        with _signals(stop):
+            problem = await self._stacks.self_check()
+            if problem.reason:
+                logs.warning("stacks_unavailable", why=problem.reason, remedy=problem.remedy)
+            link = self._link(problem)
+            loops = [self._poll(link), self._scan(), self._ping(), link.run()]
+            loops += [self._capture(link) for _ in range(CAPTURE_WORKERS)]
+            await _until(stop, loops)
+        for descriptor in list(self._pidfds):
+            self._forget(descriptor)
+        logs.info("stopped", node=self._settings.node)
+
+    def _link(self, problem: permissions.Problem) -> Link:
+        settings = self._settings
+        hello = wire.Hello(
+            protocol=wire.PROTOCOL,
+            node=settings.node,
+            version=identity.version(),
+            boot_id=identity.boot_id(),
+            stacks=problem.reason,
+            stacks_remedy=problem.remedy,
+            cpu_count=os.cpu_count() or 0,
+        )
+        return Link(
+            Address(settings.server, settings.token, settings.ca_file),
+            hello,
+            self._spool,
+            state=self._state,
+            clock=identity.clock,
+            on_capture=self._accept,
+            interval_s=settings.interval_s,
+        )
+
+    def _state(self) -> State:
+        translated = self._node.translate(time.monotonic_ns())
+        return State(self._node.launches(), tuple(translated))
+
+    async def _poll(self, link: Link) -> None:
+        while True:
+            self._node.poll(time.monotonic(), time.monotonic_ns())
+            self._watch_exits(link)
+            now_ns = time.monotonic_ns()
+            material = tuple(ranks.material(item.beat) for item in self._node.translate(now_ns))
+            if material != self._material:
+                self._material = material
+                link.beat_now()
+            await asyncio.sleep(POLL_S)
+
+    async def _scan(self) -> None:
+        while True:
+            started_s = time.monotonic()
+            self._node.scan(started_s)
+            spent_s = time.monotonic() - started_s
+            await asyncio.sleep(max(SCAN_S, spent_s * SCAN_SHARE))
+
+    async def _ping(self) -> None:
+        """Ask the worker sockets of ranks whose probe fell silent; nobody else is disturbed."""
+        while True:
+            now_ns = time.monotonic_ns()
+            silent = [item for item in self._node.tracked if _is_to_ping(item, now_ns)]
+            answers = await asyncio.gather(
+                *(recorder.ping(item.socket, item.identity) for item in silent if item.socket)
+            )
+            for item in self._node.tracked:
+                if item not in silent:
+                    item.socket_answers = None
+            for item, answer in zip(silent, answers, strict=True):
+                item.socket_answers = answer
+            await asyncio.sleep(PING_EVERY_S)
+
+    def _accept(self, command: wire.TakeCapture) -> None:
+        try:
+            self._waiting.put_nowait(command)
+        except asyncio.QueueFull:
+            logs.warning("capture_refused", capture=command.capture, why="too many are waiting")
+
+    async def _capture(self, link: Link) -> None:
+        while True:
+            command = await self._waiting.get()
+
+            def deliver(part: wire.CapturePart) -> None:
+                self._spool.put(part, identity.clock())
+                link.send_captures()
+
+            await self._captures.take(command, deliver)
+            logs.info("capture_taken", capture=command.capture, ranks=len(command.targets))
+
+    def _watch_exits(self, link: Link) -> None:
+        """Hold a pidfd per rank: its end is seen while the exit status can still be read."""
+        watched = {id(item) for item in self._pidfds.values()}
+        for item in self._node.tracked:
+            if item.process.is_gone or id(item.process) in watched:
+                continue
+            descriptor = process.open_pidfd(item.identity, self._proc)
+            if descriptor is not None:
+                self._pidfds[descriptor] = item.process
+                asyncio.get_running_loop().add_reader(descriptor, self._ended, descriptor, link)
+
+    def _ended(self, descriptor: int, link: Link) -> None:
+        self._pidfds[descriptor].note_exit()
+        self._forget(descriptor)
+        link.beat_now()
+
+    def _forget(self, descriptor: int) -> None:
+        asyncio.get_running_loop().remove_reader(descriptor)
+        del self._pidfds[descriptor]
+        os.close(descriptor)
+
+
+def _is_to_ping(item: Tracked, now_ns: int) -> bool:
+    return not item.process.is_gone and item.socket is not None and item.is_silent(now_ns)
+
+
+async def _until(stop: asyncio.Event, loops: list[Coroutine[None, None, None]]) -> None:
+    """Run `loops` until `stop`, or until one of them fails; that failure is raised plain."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(loop) for loop in loops]
+            await stop.wait()
+            for task in tasks:
+                task.cancel()
+    except ExceptionGroup as problems:
+        raise problems.exceptions[0] from None
+
+
+@contextlib.contextmanager
+def _signals(stop: asyncio.Event) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)

@@ -1,0 +1,306 @@
+"""Settings of the agent, and the loader that every settings dataclass of Hangwatch goes through.
+
+One namespace for all commands: a key of another command is valid, an unknown one is an error. A key
+`server` is the flag `--server`, the environment variable `HANGWATCH_SERVER` and the TOML key
+`server`; a flag wins over the environment, that over the file, that over the default. A secret can
+also be read from a file named by `HANGWATCH_<KEY>_FILE` or the TOML key `<key>_file`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import socket
+import tomllib
+import types
+import typing
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from hangwatch_agent.errors import SettingsError
+
+PREFIX = "HANGWATCH_"
+# Read by the probe, by `hangwatch run` or by the command line itself; no dataclass holds them.
+EXPORTED_KEYS = frozenset({"job", "launch_id", "disable", "trace", "config", "run_dir"})
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"0", "false", "no", "off", ""})
+HIDDEN = "********"
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+
+S = TypeVar("S", bound=_Dataclass)
+
+
+def default_run_dir() -> Path:
+    """`/run/hangwatch` for root, else a folder that belongs to this user alone."""
+    if os.geteuid() == 0:
+        return Path("/run/hangwatch")
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime:
+        return Path(runtime) / "hangwatch"
+    return Path.home() / ".cache" / "hangwatch" / "run"
+
+
+def _setting(help: str, why: str, *, secret: bool = False) -> dict[str, object]:
+    return {"help": help, "why": why, "secret": secret}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSettings:
+    """What one node service needs to know."""
+
+    server: str = field(
+        default="",
+        metadata=_setting(
+            "address of the server: http(s):// or ws(s)://", "no server can be guessed"
+        ),
+    )
+    token: str = field(
+        default="",
+        metadata=_setting(
+            "token with scope agent, bound to this node's name",
+            "empty works only against a server that allows it on loopback",
+            secret=True,
+        ),
+    )
+    node: str = field(
+        default_factory=socket.gethostname,
+        metadata=_setting("name of this node", "the host name is what schedulers use too"),
+    )
+    run_dir: Path = field(
+        default_factory=default_run_dir,
+        metadata=_setting(
+            "folder of the probes' records and sockets", "memory-backed and private to the user"
+        ),
+    )
+    adopt: bool = field(
+        default=False,
+        metadata=_setting(
+            "also follow ranks that were started without `hangwatch run`",
+            "off, since two agents on one machine would both take them",
+        ),
+    )
+    interval_s: float = field(
+        default=1.0,
+        metadata=_setting("seconds between heartbeats", "the probe writes once a second"),
+    )
+    spool_dir: Path | None = field(
+        default=None,
+        metadata=_setting(
+            "folder for captures that the server has not acknowledged",
+            "`spool` inside the run dir, so that each agent has its own",
+        ),
+    )
+    spool_max_bytes: int = field(
+        default=256 * 1024 * 1024,
+        metadata=_setting(
+            "size of the spool; the oldest captures are dropped beyond it",
+            "room for thousands of captures, little on any node",
+        ),
+    )
+    capture_concurrency: int = field(
+        default=4,
+        metadata=_setting(
+            "py-spy processes at a time", "a node has 8 ranks; more would compete with training"
+        ),
+    )
+    capture_timeout_s: float = field(
+        default=10.0,
+        metadata=_setting(
+            "seconds until a py-spy process is interrupted",
+            "0.02 s is usual, 1 s with native frames; ten times that on a loaded node",
+        ),
+    )
+    ca_file: Path | None = field(
+        default=None,
+        metadata=_setting("certificates to trust for https and wss", "the system's own otherwise"),
+    )
+    log_level: str = field(
+        default="info",
+        metadata=_setting("debug, info, warning or error", "info is written for operators"),
+    )
+
+    @property
+    def spool(self) -> Path:
+        return self.spool_dir or self.run_dir / "spool"
+
+
+def keys(schema: type[_Dataclass]) -> frozenset[str]:
+    """The setting keys of a settings dataclass."""
+    return frozenset(item.name for item in _fields(schema))
+
+
+def load(
+    schema: type[S],
+    *,
+    known: Collection[str],
+    flags: Mapping[str, str | None],
+    environ: Mapping[str, str],
+    toml: Path | None,
+) -> S:
+    """Build `schema` from flags, environment, TOML file and defaults; raise SettingsError.
+
+    `known` are the keys of all other commands; `flags` maps keys to text, None where not given.
+    """
+    found = _gather(schema, known, flags, environ, toml)
+    kinds = typing.get_type_hints(schema)
+    values = {
+        key: _parsed(value, kinds[key], key, source) for key, (value, source) in found.items()
+    }
+    return schema(**values)
+
+
+def sources(
+    schema: type[_Dataclass],
+    *,
+    known: Collection[str],
+    flags: Mapping[str, str | None],
+    environ: Mapping[str, str],
+    toml: Path | None,
+) -> dict[str, str]:
+    """Where each value that is not a default came from: `flag`, `environment`, a file's path."""
+    found = _gather(schema, known, flags, environ, toml)
+    return {key: source for key, (_, source) in found.items()}
+
+
+def render(
+    settings: _Dataclass, origins: Mapping[str, str] | None = None
+) -> list[tuple[str, str, str]]:
+    """(key, value, source) of every setting, secrets hidden; `origins` is what `sources` gave."""
+    rows = []
+    for item in _fields(type(settings)):
+        value = getattr(settings, item.name)
+        shown = "" if value is None else str(value)
+        if item.metadata.get("secret") and shown:
+            shown = HIDDEN
+        rows.append((item.name, shown, (origins or {}).get(item.name, "default")))
+    return rows
+
+
+def _fields(schema: type[_Dataclass]) -> tuple[dataclasses.Field[Any], ...]:
+    return tuple(item for item in dataclasses.fields(schema) if item.init)
+
+
+def _gather(
+    schema: type[_Dataclass],
+    known: Collection[str],
+    flags: Mapping[str, str | None],
+    environ: Mapping[str, str],
+    toml: Path | None,
+) -> dict[str, tuple[object, str]]:
+    """Raw value and source per key, the strongest source last to write."""
+    secrets = {item.name for item in _fields(schema) if item.metadata.get("secret")}
+    own = keys(schema)
+    allowed = own | frozenset(known) | EXPORTED_KEYS
+    found: dict[str, tuple[object, str]] = {}
+    for layer in (_from_toml(toml), _from_environ(environ)):
+        for key, (value, source) in layer.items():
+            target = _target(key, allowed, source)
+            if target not in own:
+                continue
+            if target != key:
+                if target not in secrets:
+                    raise SettingsError(f"{source}: only a secret can be read from a file")
+                value = _secret(Path(str(value)), source)
+            found[target] = (value, source)
+    for key, flag in flags.items():
+        if flag is not None and key in own:
+            found[key] = (flag, f"flag --{key.replace('_', '-')}")
+    return found
+
+
+def _from_toml(path: Path | None) -> dict[str, tuple[object, str]]:
+    if path is None:
+        return {}
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(
+            f"settings file {path} cannot be read: {error.strerror}; check --config"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"settings file {path} is not TOML: {error}") from error
+    return {key: (value, f"{key} in {path}") for key, value in table.items()}
+
+
+def _from_environ(environ: Mapping[str, str]) -> dict[str, tuple[object, str]]:
+    return {
+        name[len(PREFIX) :].lower(): (value, f"environment {name}")
+        for name, value in sorted(environ.items())
+        if name.startswith(PREFIX)
+    }
+
+
+def _target(key: str, allowed: Collection[str], source: str) -> str:
+    """The setting that `key` sets: itself, or the secret whose file it names."""
+    if key in allowed:
+        return key
+    if key.endswith("_file") and key[: -len("_file")] in allowed:
+        return key[: -len("_file")]
+    near = difflib.get_close_matches(key, sorted(allowed), n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise SettingsError(f"{source}: no such setting{hint}; `hangwatch config` lists all settings")
+
+
+def _secret(path: Path, source: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(
+            f"{source}: the secret's file {path} cannot be read: {error}"
+        ) from error
+
+
+def _parsed(value: object, kind: Any, key: str, source: str) -> object:
+    """`value` as the field's type; `kind` is Any because type hints are (a class or a union)."""
+    options = [kind]
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
+        options = [option for option in typing.get_args(kind) if option is not type(None)]
+        if value == "":
+            return None
+    (target,) = options
+    try:
+        return _converted(value, target)
+    except (ValueError, TypeError) as error:
+        raise SettingsError(
+            f"{source}: {key} must be {_noun(target)}, not {str(value)[:60]!r}"
+        ) from error
+
+
+def _converted(value: object, target: type) -> object:
+    if target is bool:
+        return _flag(value)
+    if target is str and not isinstance(value, str):
+        raise TypeError("text is quoted in TOML")
+    if target in (int, float):
+        if isinstance(value, bool):
+            raise TypeError("a number is neither true nor false")
+        return int(str(value)) if target is int else float(str(value))
+    if target is Path:
+        return Path(str(value)).expanduser()
+    return target(value)
+
+
+def _flag(value: object) -> bool:
+    text = str(value).strip().lower()
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise ValueError(text)
+
+
+def _noun(target: type) -> str:
+    return {
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+        str: "text",
+        Path: "a path",
+    }.get(target, target.__name__)

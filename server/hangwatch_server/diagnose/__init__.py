@@ -1,0 +1,54 @@
+"""Names the ranks that hold a job up, and says how it knows: pure functions of one snapshot.
+
+No memory, clock or I/O: how long something has stood still comes with the snapshot. Whether that is
+long enough for an alarm is for `detect` to say.
+"""
+
+from __future__ import annotations
+
+from hangwatch_server.diagnose import paths, quiet, survey, verdicts, wait_graph
+from hangwatch_server.diagnose.rows import group_row, group_rows, rank_rows
+from hangwatch_server.diagnose.settings import DEFAULT, DiagnoseSettings
+from hangwatch_server.model import Finding, PathStep, Snapshot
+
+__all__ = [
+    "DEFAULT",
+    "DiagnoseSettings",
+    "diagnose",
+    "group_row",
+    "group_rows",
+    "path",
+    "rank_rows",
+]
+
+MAX_FINDINGS = 8
+
+
+def diagnose(snapshot: Snapshot, settings: DiagnoseSettings = DEFAULT) -> tuple[Finding, ...]:
+    """Findings of the snapshot, the weightiest first; never empty (Kind.NONE if nothing).
+
+    1. Where each rank stands on each group, repaired by what its peers prove.
+    2. The bipartite AND wait-for graph of ranks and pending operations.
+    3. Its sinks are the roots; each becomes one finding with its victims.
+    """
+    looked = survey.survey(snapshot, settings)
+    waiting = wait_graph.build(looked)
+    judged = verdicts.judge(waiting, wait_graph.roots(waiting))
+    if not judged:
+        return (quiet.finding(looked),)
+    return tuple(verdicts.finding(waiting, item) for item in judged[:MAX_FINDINGS])
+
+
+def path(
+    snapshot: Snapshot, rank: int, settings: DiagnoseSettings = DEFAULT
+) -> tuple[PathStep, ...]:
+    """Why this rank waits, step by step to what a culprit does; () when it waits for nobody."""
+    looked = survey.survey(snapshot, settings)
+    waiting = wait_graph.build(looked)
+    node = waiting.node_of.get(rank)
+    for item in verdicts.judge(waiting, wait_graph.roots(waiting)):
+        if node in item.root.reached:
+            culprits = verdicts.culprits_of(looked, item)
+            named = {culprit.rank: culprit for culprit in culprits}
+            return paths.to_root(waiting, rank, item.root, named)
+    return ()

@@ -1,0 +1,28 @@
+"""What peers prove about a rank: a collective that needs everybody, once finished anywhere, was
+entered by all.
+
+all_to_all is no proof: with empty splits it can finish without a peer. Rooted collectives are none
+either: some members legitimately leave early.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+ROOT_SENDS = frozenset({"broadcast", "scatter"})
+ROOT_RECEIVES = frozenset({"reduce", "gather"})
+ROOTED = ROOT_SENDS | ROOT_RECEIVES
+
+
+class Bound(NamedTuple):
+    """Everybody entered `seq`; the newest report that shows it finished is `age_s` old."""
+
+    seq: int
+    age_s: float
+
+
+NOTHING = Bound(-1, float("inf"))
+
+
+def proves_arrival(op: str) -> bool:
+    return op != "" and op not in ROOTED and not op.startswith(("all_to_all", "alltoall"))

@@ -1,0 +1,113 @@
+"""Which evidence a root has: its confidence, and whether it is hard (DESIGN 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hangwatch_server.diagnose import confidence, waits
+from hangwatch_server.diagnose.ops import PendingOp
+from hangwatch_server.diagnose.process import Fate
+from hangwatch_server.diagnose.survey import Survey
+from hangwatch_server.diagnose.wait_graph import Root, WaitGraph
+from hangwatch_server.model import Activity, Kind, Link
+
+_UNABLE = frozenset({Fate.HELD, Fate.STOPPED})
+_WAITING = frozenset({Activity.COLLECTIVE, Activity.RENDEZVOUS})
+_MAX_LOOKED_AT = 64
+
+
+def of(
+    waiting: WaitGraph,
+    root: Root,
+    kind: Kind,
+    op: PendingOp,
+    ranks: Sequence[int],
+    victims: Sequence[int],
+) -> float:
+    looked = waiting.survey
+    if root.vote is not None:
+        is_tie = root.vote.right is None
+        return confidence.combine(
+            [confidence.TIE if is_tie else confidence.MISMATCH], competing=root.competing
+        )
+    if kind is Kind.DEADLOCK:
+        seen = all(_is_seen_waiting(looked, rank) for rank in ranks[:_MAX_LOOKED_AT])
+        weight = confidence.CYCLE if seen else confidence.CYCLE_BY_COUNTERS
+        return confidence.combine(
+            [weight], competing=root.competing, factor=_guess_factor(waiting, ranks)
+        )
+    if not ranks:
+        weight = (
+            confidence.RENDEZVOUS
+            if kind is Kind.INCOMPLETE_RENDEZVOUS
+            else confidence.EVERYBODY_ARRIVED
+        )
+        return confidence.combine([weight], competing=root.competing)
+    proofs = [min(_proof(looked, root, rank) for rank in ranks[:_MAX_LOOKED_AT])]
+    if root.is_certain and _explains_most(waiting, ranks, victims):
+        proofs.append(confidence.EXPLAINS_MOST)
+    return confidence.combine(
+        proofs,
+        competing=root.competing,
+        factor=_guess_factor(waiting, list(op.have)[:_MAX_LOOKED_AT]),
+    )
+
+
+def is_hard(looked: Survey, root: Root, kind: Kind, op: PendingOp, ranks: Sequence[int]) -> bool:
+    """True for a process gone, a mismatch or a cycle among ranks that have been still for 2 s."""
+    limit_s = looked.settings.hard_after_s
+    if kind is Kind.DEADLOCK:
+        is_old = all(item.stalled_s >= limit_s for item in root.ops)
+        return is_old and all(_may_wait(looked, rank) for rank in ranks)
+    if op.stalled_s < limit_s:
+        return False
+    if kind is Kind.MISMATCH:
+        return True
+    return any(looked.fate(rank) is Fate.GONE for rank in ranks)
+
+
+def _proof(looked: Survey, root: Root, rank: int) -> float:
+    """The best single evidence that this rank is the one that is waited for."""
+    fate = looked.fate(rank)
+    view = looked.view(rank)
+    if fate is Fate.GONE:
+        return confidence.DEAD
+    is_in_any = any(rank in op.absent or rank in op.holding for op in root.feeds)
+    if not is_in_any:
+        if view is None or view.beat is None:
+            return confidence.SILENT_RANK
+        return confidence.SILENT_NODE if view.link is Link.LOST else confidence.SILENT_RANK
+    if fate in _UNABLE:
+        return confidence.UNABLE
+    stack = looked.stack(rank)
+    if stack is not None and looked.is_outside(rank):
+        is_frozen = stack.same_leaf_captures >= confidence.FROZEN_CAPTURES
+        return confidence.FROZEN_OUTSIDE if is_frozen else confidence.SEEN_OUTSIDE
+    return confidence.PROVEN_ABSENT
+
+
+def _explains_most(waiting: WaitGraph, ranks: Sequence[int], victims: Sequence[int]) -> bool:
+    stalled = {rank for op in waiting.pending for rank in op.have}.difference(ranks)
+    return len(stalled.intersection(victims)) >= confidence.MOST * len(stalled)
+
+
+def _guess_factor(waiting: WaitGraph, ranks: Sequence[int]) -> float:
+    nodes = (waiting.node_of[rank] for rank in ranks if rank in waiting.node_of)
+    is_guess = any(
+        waits.is_ambiguous(waiting.survey, waiting.ranks[node], waiting.successors[node])
+        for node in nodes
+    )
+    return confidence.GUESSED_EDGE if is_guess else 1.0
+
+
+def _is_seen_waiting(looked: Survey, rank: int) -> bool:
+    stack = looked.stack(rank)
+    return stack is not None and stack.activity in _WAITING
+
+
+def _may_wait(looked: Survey, rank: int) -> bool:
+    """Nothing contradicts that it waits: it uses no processor, or its stack shows the call."""
+    beat = looked.beat(rank)
+    share = beat.process.main_cpu_share if beat is not None else None
+    is_working = share is not None and share >= looked.settings.idle_cpu_share
+    return _is_seen_waiting(looked, rank) or not is_working

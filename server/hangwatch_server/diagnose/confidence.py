@@ -1,0 +1,32 @@
+"""How sure a finding is: independent evidence combined as 1 - prod(1 - p), halved by rivals.
+
+The weights are priors from the literature's reported precision, to be calibrated on fault programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+DEAD = 0.95
+MISMATCH = 0.95
+TIE = 0.55  # both sides are named
+CYCLE = 0.95  # stacks confirm that the ranks are inside their calls
+CYCLE_BY_COUNTERS = 0.8
+UNABLE = 0.85  # stopped, D state, interpreter lock held
+FROZEN_OUTSIDE = 0.85  # the same stack outside collectives in three captures
+SEEN_OUTSIDE = 0.7
+PROVEN_ABSENT = 0.6  # exact counters: it never entered
+EXPLAINS_MOST = 0.6  # explains at least 95 % of the stalled ranks
+SILENT_NODE = 0.5
+SILENT_RANK = 0.3
+EVERYBODY_ARRIVED = 0.6
+RENDEZVOUS = 0.8
+GUESSED_EDGE = 0.8  # factor: program order was used where the stack could not choose
+FROZEN_CAPTURES = 3
+MOST = 0.95
+
+
+def combine(evidence: Iterable[float], *, competing: int = 0, factor: float = 1.0) -> float:
+    score = 1.0 - prod(1.0 - p for p in evidence)
+    return round(min(score * factor / (1.0 + 0.5 * competing), 0.99), 3)

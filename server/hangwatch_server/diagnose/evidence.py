@@ -1,0 +1,117 @@
+"""What a finding rests on, in sentences for people, each with its kind (DESIGN 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hangwatch_server import ranges
+from hangwatch_server.diagnose import mismatch, ops, process, sentences, signature
+from hangwatch_server.diagnose.ops import Form, PendingOp
+from hangwatch_server.diagnose.process import Fate
+from hangwatch_server.diagnose.survey import Survey
+from hangwatch_server.diagnose.wait_graph import Root
+from hangwatch_server.model import Evidence, MismatchSide
+
+_MAX_RANKS = 8
+_KINDS = {
+    Form.COLLECTIVE: "counters",
+    Form.MONITORED_BARRIER: "call",
+    Form.P2P: "call",
+    Form.RENDEZVOUS: "rendezvous",
+}
+
+
+def of(survey: Survey, root: Root, op: PendingOp, ranks: Sequence[int]) -> tuple[Evidence, ...]:
+    found = [Evidence(kind=_KINDS[op.form], text=_inside_text(survey, op))]
+    for rank in ranks[:_MAX_RANKS]:
+        found.extend(_of_culprit(survey, op, rank))
+    found.extend(_of_op(survey, root, op))
+    if root.notes:
+        text = f"Ranks {ranges.text(root.notes)} are silent: nobody can say whether they arrived."
+        found.append(Evidence(kind="node", text=text))
+    return tuple(found)
+
+
+def sides(survey: Survey, root: Root, op: PendingOp) -> tuple[MismatchSide, ...]:
+    """The calls that differ, the most frequent first; on a tie no side is odd alone."""
+    vote = root.vote
+    if vote is None or op.seq is None:
+        return ()
+    entries = mismatch.entries_at(survey, op.gid, op.seq)
+    ordered = sorted(vote.by_signature.items(), key=lambda item: (-len(item[1]), item[1]))
+    found: list[MismatchSide] = []
+    for side, ranks in ordered:
+        entry = entries.get(ranks[0])
+        call = signature.text(entry) if entry is not None and entry.op == side.op else side.op
+        stack = next((s for rank in ranks[:_MAX_RANKS] if (s := survey.stack(rank))), None)
+        found.append(
+            MismatchSide(
+                ranks=ranges.text(ranks),
+                call=call,
+                where=stack.where if stack is not None else "",
+                is_odd=vote.right is not None and side != vote.right,
+            )
+        )
+    return tuple(found)
+
+
+def _inside_text(survey: Survey, op: PendingOp) -> str:
+    call = sentences.of_call(op, survey.snapshot.groups.get(op.gid))
+    verb = "is" if len(op.have) == 1 else "are"
+    where = "waiting in" if op.form is Form.P2P else "inside"
+    text = f"{sentences.count(len(op.have))} ({ranges.text(op.have)}) {verb} {where} {call}."
+    return f"{text} Init method: {op.detail}." if op.detail else text
+
+
+def _of_culprit(survey: Survey, op: PendingOp, rank: int) -> Iterator[Evidence]:
+    beat = survey.beat(rank)
+    fate = survey.fate(rank)
+    held = survey.standings.get(op.gid, {}).get(rank)
+    if op.form is Form.COLLECTIVE and held is not None and rank in (*op.absent, *op.unknown):
+        yield Evidence(kind="counters", text=_standing_text(rank, held.entered, held.is_exact))
+    if beat is not None and fate is Fate.GONE:
+        text = f"Rank {rank}'s process {beat.pid} {process.exit_text(beat.process)}."
+        yield Evidence(kind="process", text=text)
+    elif beat is not None and fate in (Fate.STOPPED, Fate.HELD):
+        yield Evidence(kind="process", text=_process_text(survey, rank))
+    elif fate is Fate.SILENT:
+        yield Evidence(kind="node", text=f"Rank {rank} is not heard at this time.")
+    stack = survey.recent_stack(rank)
+    if stack is not None:
+        times = f", the same in {stack.same_leaf_captures} captures"
+        repeated = times if stack.same_leaf_captures > 1 else ""
+        text = f"Rank {rank} is at {stack.where or stack.leaf}{repeated}."
+        yield Evidence(kind="stack", text=text, capture=stack.capture)
+
+
+def _standing_text(rank: int, entered: int | None, is_exact: bool) -> str:
+    if entered is None:
+        return f"Rank {rank}'s raw counter is known, its place in the group's order is not."
+    if not is_exact:
+        return f"Rank {rank} had entered #{entered} when it last said so."
+    return f"Rank {rank} last entered #{entered}." if entered else f"Rank {rank} entered none yet."
+
+
+def _process_text(survey: Survey, rank: int) -> str:
+    beat = survey.beat(rank)
+    assert beat is not None  # the caller has looked
+    facts = beat.process
+    wchan = f" in {facts.wchan}" if facts.wchan not in ("", "0") else ""
+    extra = ", interpreter lock held" if facts.is_gil_held else ""
+    extra += ", does not answer" if facts.is_unresponsive else ""
+    return f"Rank {rank}'s process {beat.pid} is in state {facts.state}{wchan}{extra}."
+
+
+def _of_op(survey: Survey, root: Root, op: PendingOp) -> Iterator[Evidence]:
+    if op.form is not Form.COLLECTIVE:
+        return
+    if op.is_partial and not op.is_mismatch:
+        call = ops.label(op, survey.snapshot.groups.get(op.gid))
+        text = f"Some members have finished {call} already; the waiting ones have not."
+        yield Evidence(kind="counters", text=text)
+    earlier = mismatch.first_divergence(survey, op)
+    if earlier is not None:
+        seq, vote = earlier
+        calls = " against ".join(sorted({side.op for side in vote.by_signature}))
+        text = f"The calls of this group first differ at #{seq}: {calls}."
+        yield Evidence(kind="counters", text=text)

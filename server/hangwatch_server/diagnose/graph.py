@@ -1,0 +1,120 @@
+"""Plain directed graphs over small integers: strongly connected components, sinks, reverse reach.
+
+Knows nothing of ranks or collectives. Iterative, because a pipeline's wait chain can be longer than
+Python's recursion limit. Tarjan, "Depth-first search and linear graph algorithms" (1972).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+Successors = Sequence[Sequence[int]]
+
+
+def components(successors: Successors) -> list[list[int]]:
+    """Strongly connected components, successors before predecessors, members ascending."""
+    size = len(successors)
+    index = [-1] * size
+    low = [0] * size
+    on_stack = bytearray(size)
+    stack: list[int] = []
+    found: list[list[int]] = []
+    counter = 0
+    for root in range(size):
+        if index[root] >= 0:
+            continue
+        work = [(root, iter(successors[root]))]
+        index[root] = low[root] = counter
+        counter += 1
+        stack.append(root)
+        on_stack[root] = 1
+        while work:
+            node, rest = work[-1]
+            for child in rest:
+                if index[child] < 0:
+                    index[child] = low[child] = counter
+                    counter += 1
+                    stack.append(child)
+                    on_stack[child] = 1
+                    work.append((child, iter(successors[child])))
+                    break
+                if on_stack[child] and index[child] < low[node]:
+                    low[node] = index[child]
+            else:
+                work.pop()
+                if work and low[node] < low[work[-1][0]]:
+                    low[work[-1][0]] = low[node]
+                if low[node] == index[node]:
+                    found.append(_pop_component(stack, on_stack, node))
+    return found
+
+
+def sinks(successors: Successors) -> list[list[int]]:
+    """Components that no edge leaves."""
+    found = components(successors)
+    owner = [0] * len(successors)
+    for number, members in enumerate(found):
+        for node in members:
+            owner[node] = number
+    return [
+        members
+        for number, members in enumerate(found)
+        if all(owner[child] == number for node in members for child in successors[node])
+    ]
+
+
+def reverse(successors: Successors) -> list[list[int]]:
+    predecessors: list[list[int]] = [[] for _ in successors]
+    for node, children in enumerate(successors):
+        for child in children:
+            predecessors[child].append(node)
+    return predecessors
+
+
+def reach(neighbours: Successors, starts: Iterable[int]) -> set[int]:
+    """Every node reachable from `starts`, themselves included."""
+    seen = set(starts)
+    stack = list(seen)
+    while stack:
+        for node in neighbours[stack.pop()]:
+            if node not in seen:
+                seen.add(node)
+                stack.append(node)
+    return seen
+
+
+def shortest_path(successors: Successors, start: int, goals: frozenset[int]) -> list[int]:
+    """Nodes from `start` to the nearest of `goals`, both included; empty when none is reachable.
+
+    A `start` that is itself a goal gives the shortest way round back to any goal, for cycles.
+    """
+    parents: dict[int, int] = {}
+    layer = [start]
+    while layer:
+        following: list[int] = []
+        for node in layer:
+            for child in successors[node]:
+                if child in goals:
+                    return [*_trail(parents, start, node), child]
+                if child not in parents and child != start:
+                    parents[child] = node
+                    following.append(child)
+        layer = following
+    return []
+
+
+def _trail(parents: dict[int, int], start: int, node: int) -> list[int]:
+    trail = [node]
+    while trail[-1] != start:
+        trail.append(parents[trail[-1]])
+    return trail[::-1]
+
+
+def _pop_component(stack: list[int], on_stack: bytearray, root: int) -> list[int]:
+    members: list[int] = []
+    while True:
+        node = stack.pop()
+        on_stack[node] = 0
+        members.append(node)
+        if node == root:
+            return sorted(members)

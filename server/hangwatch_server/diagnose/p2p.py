@@ -1,0 +1,62 @@
+"""Pending sends and receives: the k-th send from a to b needs the k-th receive at b from a.
+
+gloo's recorder does not see them; they come from the wrapped calls and their counts. On gloo a
+small send finishes without its receive, so an unmatched send shows only when it is large.
+"""
+
+from __future__ import annotations
+
+from hangwatch_agent.wire import Call, RankBeat
+from hangwatch_server.diagnose import standing
+from hangwatch_server.diagnose.ops import Form, PendingOp
+from hangwatch_server.diagnose.process import Fate
+from hangwatch_server.diagnose.survey import Survey
+
+_OPS = frozenset({"send", "recv", "recv_any"})
+
+
+def pending(survey: Survey) -> list[PendingOp]:
+    found: list[PendingOp] = []
+    for rank, view in survey.snapshot.ranks.items():
+        if view.beat is None or not view.beat.calls:
+            continue
+        for call in view.beat.calls:
+            age_s = call.age_s + view.age_s
+            if call.op in _OPS and age_s >= survey.settings.stable_after_s:
+                found.append(_op(survey, rank, call, age_s))
+    return found
+
+
+def is_matched(beat: RankBeat, waiter: int, call: Call) -> bool | None:
+    """Whether the peer posted the other half; None when its report cannot say."""
+    needs_send = call.op == "recv"
+    for count in beat.p2p:
+        if count.gid == call.gid and count.peer == waiter and count.is_send == needs_send:
+            return None if call.seq is None else count.posted >= call.seq
+    return False if standing.has_probe(beat) else None
+
+
+def _op(survey: Survey, rank: int, call: Call, age_s: float) -> PendingOp:
+    op = PendingOp(
+        form=Form.P2P,
+        op=call.op,
+        gid=call.gid,
+        seq=call.seq,
+        have={rank: None},
+        peer=call.peer,
+        stalled_s=age_s,
+    )
+    if call.peer is None:
+        group = survey.snapshot.groups.get(call.gid)
+        op.unknown = tuple(m for m in (group.ranks if group else ()) if m != rank)
+        return op
+    fate = survey.fate(call.peer)
+    beat = survey.beat(call.peer)
+    matched = is_matched(beat, rank, call) if beat is not None else None
+    if fate in (Fate.GONE, Fate.STOPPED):
+        op.holding = (call.peer,)
+    elif matched is False and fate in (Fate.ALIVE, Fate.HELD):
+        op.absent = (call.peer,)
+    elif not matched:
+        op.unknown = (call.peer,)
+    return op

@@ -1,0 +1,55 @@
+"""Why a rank waits, step by step to a culprit, and the cycle of a deadlock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hangwatch_server.diagnose import graph, ops, sentences
+from hangwatch_server.diagnose.wait_graph import Root, WaitGraph, blockers
+from hangwatch_server.model import Culprit, PathStep
+
+MAX_FOR = 8
+
+
+def to_root(
+    waiting: WaitGraph, rank: int, root: Root, culprits: Mapping[int, Culprit]
+) -> tuple[PathStep, ...]:
+    """From `rank` to the nearest rank of `root`, whose doing is the last step."""
+    start = waiting.node_of.get(rank)
+    goals = frozenset(waiting.node_of[r] for r in root.ranks if r in waiting.node_of)
+    if start is None or start in goals:
+        return ()
+    if not goals or any(op.is_mismatch for op in root.ops):
+        inside = {id(op) for op in root.ops}
+        size = len(waiting.ranks)
+        goals = frozenset(
+            size + index for index, op in enumerate(waiting.pending) if id(op) in inside
+        )
+    nodes = graph.shortest_path(waiting.successors, start, goals)
+    steps = _steps(waiting, nodes)
+    last = waiting.rank(nodes[-1]) if nodes else None
+    if last is not None and last in culprits and not root.ops:
+        steps.append(PathStep(rank=last, waits_in=sentences.doing(culprits[last]), for_=()))
+    return tuple(steps)
+
+
+def cycle(waiting: WaitGraph, root: Root) -> tuple[PathStep, ...]:
+    """The shortest way from the lowest rank of the root back to itself."""
+    start = waiting.node_of[min(root.ranks)]
+    nodes = graph.shortest_path(waiting.successors, start, frozenset({start}))
+    return tuple(_steps(waiting, nodes, narrow=True))
+
+
+def _steps(waiting: WaitGraph, nodes: list[int], *, narrow: bool = False) -> list[PathStep]:
+    """One step per rank -> operation pair on the way; `narrow` names only the next rank."""
+    steps: list[PathStep] = []
+    for place, node in enumerate(nodes):
+        rank = waiting.rank(node)
+        op = waiting.op(nodes[place + 1]) if place + 1 < len(nodes) else None
+        if rank is None or op is None:
+            continue
+        following = waiting.rank(nodes[place + 2]) if place + 2 < len(nodes) else None
+        missing = (following,) if narrow and following is not None else blockers(op)[:MAX_FOR]
+        group = waiting.survey.snapshot.groups.get(op.gid)
+        steps.append(PathStep(rank=rank, waits_in=ops.label(op, group), for_=missing))
+    return steps

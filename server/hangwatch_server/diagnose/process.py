@@ -1,0 +1,71 @@
+"""What the operating system's facts say of a rank, before any look at its communication."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from hangwatch_agent.wire import ProcessFacts
+from hangwatch_server.model import Link, RankView
+
+STOPPED_STATES = frozenset("Tt")
+GONE_STATES = frozenset({"gone", "Z", "X"})
+_SIGNALS = {
+    2: "SIGINT",
+    3: "SIGQUIT",
+    4: "SIGILL",
+    6: "SIGABRT",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    9: "SIGKILL",
+    11: "SIGSEGV",
+    13: "SIGPIPE",
+    15: "SIGTERM",
+}
+
+
+class Fate(IntEnum):
+    """How far a rank's own account of itself can be trusted, best first."""
+
+    ALIVE = 0
+    HELD = 1  # alive, but unable to report: interpreter lock held, unresponsive, or in D state
+    LATE = 2  # its agent is late: what it said is old, not wrong
+    SILENT = 3  # its node is lost, or it was never seen
+    STOPPED = 4
+    GONE = 5
+
+
+def fate(view: RankView | None) -> Fate:
+    if view is None or view.beat is None:
+        return Fate.SILENT
+    process = view.beat.process
+    if process.state in GONE_STATES:
+        return Fate.GONE
+    if view.link is Link.LOST:
+        return Fate.SILENT
+    if process.state in STOPPED_STATES:
+        return Fate.STOPPED
+    if view.link is Link.LATE:
+        return Fate.LATE
+    if process.is_gil_held or process.is_unresponsive or process.state == "D":
+        return Fate.HELD
+    return Fate.ALIVE
+
+
+def signal_name(number: int) -> str:
+    return _SIGNALS.get(number, f"signal {number}")
+
+
+def was_killed(process: ProcessFacts) -> bool:
+    return process.exit_signal is not None or "oom" in process.exit_reason.lower()
+
+
+def exit_text(process: ProcessFacts) -> str:
+    """How the process ended, from evidence only: "was killed by SIGKILL (oom_kill)"."""
+    reason = f" ({process.exit_reason})" if process.exit_reason else ""
+    if process.exit_signal is not None:
+        return f"was killed by {signal_name(process.exit_signal)}{reason}"
+    if was_killed(process):
+        return f"was killed{reason}"
+    if process.exit_code is not None:
+        return f"exited with code {process.exit_code}{reason}"
+    return f"is gone{reason or ', cause unknown'}"

@@ -1,0 +1,81 @@
+"""Pending rendezvous: init_process_group and new_group calls that wait for ranks to come.
+
+No sequence numbers exist yet. Expected are as many ranks as the waiting calls say. Ranks that
+never got as far as a process are missing before those that have one and are elsewhere (lowest level
+wins).
+"""
+
+from __future__ import annotations
+
+from hangwatch_agent.wire import Entry, InitWait, RankBeat
+from hangwatch_server.diagnose import standing
+from hangwatch_server.diagnose.ops import Form, PendingOp
+from hangwatch_server.diagnose.process import Fate
+from hangwatch_server.diagnose.survey import Survey
+from hangwatch_server.model import Activity
+
+INIT = "init_process_group"
+
+
+def pending(survey: Survey) -> list[PendingOp]:
+    waits: dict[str, dict[int, tuple[InitWait, float]]] = {}
+    for rank, view in survey.snapshot.ranks.items():
+        if view.beat is None or not view.beat.waits or survey.fate(rank) is Fate.GONE:
+            continue
+        wait = view.beat.waits[0]
+        what = wait.what if wait.what == "new_group" else INIT
+        waits.setdefault(what, {})[rank] = (wait, wait.age_s + view.age_s)
+    return [
+        _op(survey, what, inside)
+        for what, inside in waits.items()
+        if max(age_s for _, age_s in inside.values()) >= survey.settings.stable_after_s
+    ]
+
+
+def _op(survey: Survey, what: str, inside: dict[int, tuple[InitWait, float]]) -> PendingOp:
+    present = set(inside)
+    present.update(wait.rank for wait, _ in inside.values() if wait.rank is not None)
+    have: dict[int, Entry | None] = dict.fromkeys(inside)
+    levels: dict[str, list[int]] = {"": [], "gone": [], "absent": [], "unknown": []}
+    for rank in range(_expected(survey, inside)):
+        if rank not in present:
+            levels[_level(survey, what, rank)].append(rank)
+    missing = levels["gone"]
+    return PendingOp(
+        form=Form.RENDEZVOUS,
+        op=what,
+        have=have,
+        absent=tuple(missing or levels["absent"]),
+        unknown=() if missing or levels["absent"] else tuple(levels["unknown"]),
+        stalled_s=max(age_s for _, age_s in inside.values()),
+        detail=next((wait.detail for wait, _ in inside.values() if wait.detail), ""),
+    )
+
+
+def _expected(survey: Survey, inside: dict[int, tuple[InitWait, float]]) -> int:
+    asked = max(wait.expected for wait, _ in inside.values())
+    return asked or survey.snapshot.world_size
+
+
+def _level(survey: Survey, what: str, rank: int) -> str:
+    """ "" when it came; "gone" also when no process of it was ever seen."""
+    beat = survey.beat(rank)
+    fate = survey.fate(rank)
+    if beat is None or fate is Fate.GONE:
+        return "gone"
+    if what == INIT and (beat.is_initialised or beat.is_destroyed):
+        return ""
+    if _is_inside(survey, rank):
+        return ""
+    if fate in (Fate.SILENT, Fate.LATE) or not _can_tell(survey, beat, rank):
+        return "unknown"
+    return "absent"
+
+
+def _is_inside(survey: Survey, rank: int) -> bool:
+    stack = survey.stack(rank)
+    return stack is not None and stack.activity is Activity.RENDEZVOUS
+
+
+def _can_tell(survey: Survey, beat: RankBeat, rank: int) -> bool:
+    return standing.has_probe(beat) or survey.is_outside(rank)

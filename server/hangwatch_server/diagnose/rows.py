@@ -1,0 +1,171 @@
+"""Rows for the rank grid and the table of groups: the same facts as the findings, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hangwatch_agent.wire import Depth
+from hangwatch_server import ranges
+from hangwatch_server.diagnose import collectives, monitored, ops, p2p, process, rendezvous, survey
+from hangwatch_server.diagnose.ops import PendingOp
+from hangwatch_server.diagnose.process import Fate
+from hangwatch_server.diagnose.settings import DEFAULT
+from hangwatch_server.diagnose.survey import Survey
+from hangwatch_server.model import (
+    Culprit,
+    Finding,
+    GroupMember,
+    GroupRow,
+    GroupView,
+    Link,
+    RankRow,
+    RankView,
+    Snapshot,
+)
+
+
+def rank_rows(snapshot: Snapshot, finding: Finding) -> tuple[RankRow, ...]:
+    looked = survey.survey(snapshot, DEFAULT)
+    fronts = _first_waits(_all_pending(looked))
+    culprits = {culprit.rank: culprit for culprit in finding.culprits}
+    named = set(ranges.parse(finding.culprit_ranks))
+    waiting = set(ranges.parse(finding.waiting))
+    return tuple(
+        _rank_row(looked, view, _state(view, named, waiting), culprits.get(rank), fronts.get(rank))
+        for rank, view in sorted(snapshot.ranks.items())
+    )
+
+
+def group_rows(snapshot: Snapshot) -> tuple[GroupRow, ...]:
+    looked = survey.survey(snapshot, DEFAULT)
+    by_gid = _by_group(_all_pending(looked))
+    ordered = sorted(snapshot.groups.values(), key=lambda g: (-len(g.ranks), g.name, g.ranks))
+    return tuple(_group_row(looked, group, by_gid.get(group.gid, [])) for group in ordered)
+
+
+def group_row(snapshot: Snapshot, gid: str) -> GroupRow:
+    """One group with its members; KeyError for a gid that the snapshot does not have."""
+    looked = survey.survey(snapshot, DEFAULT)
+    pending = _by_group(_all_pending(looked)).get(gid, [])
+    return _group_row(looked, snapshot.groups[gid], pending, has_members=True)
+
+
+def _all_pending(looked: Survey) -> list[PendingOp]:
+    return [
+        *collectives.pending(looked),
+        *p2p.pending(looked),
+        *monitored.pending(looked),
+        *rendezvous.pending(looked),
+    ]
+
+
+def _by_group(pending: Iterable[PendingOp]) -> dict[str, list[PendingOp]]:
+    found: dict[str, list[PendingOp]] = {}
+    for op in pending:
+        if op.gid:
+            found.setdefault(op.gid, []).append(op)
+    return found
+
+
+def _first_waits(pending: Iterable[PendingOp]) -> dict[int, PendingOp]:
+    """Per rank the operation that it has waited in for longest."""
+    found: dict[int, PendingOp] = {}
+    for op in sorted(pending, key=lambda op: (-op.stalled_s, op.sort_key)):
+        for rank in op.have:
+            found.setdefault(rank, op)
+    return found
+
+
+def _state(view: RankView, named: set[int], waiting: set[int]) -> str:
+    fate = process.fate(view)
+    if view.rank in named:
+        return "culprit"
+    if view.beat is None:
+        return "unknown"
+    if fate is Fate.GONE:
+        return "finished" if view.beat.process.exit_code == 0 else "gone"
+    if view.link is not Link.LIVE:
+        return "silent"
+    if view.beat.is_destroyed:
+        return "finished"
+    return "waiting" if view.rank in waiting else "healthy"
+
+
+def _rank_row(
+    looked: Survey,
+    view: RankView,
+    state: str,
+    culprit: Culprit | None,
+    front: PendingOp | None,
+) -> RankRow:
+    beat = view.beat
+    stack = looked.recent_stack(view.rank)
+    is_waiting = front is not None and state in ("waiting", "culprit", "silent")
+    group = looked.snapshot.groups.get(front.gid) if front is not None else None
+    return RankRow(
+        rank=view.rank,
+        node=view.node,
+        local_rank=beat.local_rank if beat is not None else None,
+        pid=beat.pid if beat is not None else None,
+        state=state,
+        link=view.link,
+        depth=beat.depth if beat is not None else Depth.BARE,
+        age_s=view.age_s if beat is not None else None,
+        process_state=beat.process.state if beat is not None else "",
+        step=beat.step if beat is not None else None,
+        phase=beat.phase if beat is not None else "",
+        waits_in=ops.label(front, group) if is_waiting and front is not None else "",
+        waits_s=front.stalled_s if is_waiting and front is not None else None,
+        condition=culprit.condition if culprit is not None else None,
+        where=culprit.where if culprit is not None else (stack.where if stack is not None else ""),
+        cpu_share=beat.process.main_cpu_share if beat is not None else None,
+        gpu=beat.gpu.index if beat is not None and beat.gpu is not None else None,
+        lacks=beat.lacks if beat is not None else (),
+    )
+
+
+def _group_row(
+    looked: Survey, group: GroupView, pending: list[PendingOp], *, has_members: bool = False
+) -> GroupRow:
+    standings = looked.standings.get(group.gid, {})
+    known = [held.entered for held in standings.values() if held.entered is not None]
+    behind = sorted({rank for op in pending for rank in (*op.absent, *op.unknown)})
+    waiting = sorted({rank for op in pending for rank in op.have})
+    main = max(pending, key=lambda op: op.stalled_s, default=None)
+    row = GroupRow(
+        gid=group.gid,
+        name=group.name,
+        description=group.description,
+        backend=group.backend,
+        ranks=ranges.text(group.ranks),
+        size=len(group.ranks),
+        epoch=group.epoch,
+        at=max(known, default=None),
+        op=main.op if main is not None else "",
+        behind=ranges.text(behind),
+        waiting=ranges.text(waiting),
+        stalled_s=main.stalled_s if main is not None else 0.0,
+        members=_members(looked, group, pending, set(behind)) if has_members else (),
+    )
+    return row
+
+
+def _members(
+    looked: Survey, group: GroupView, pending: list[PendingOp], behind: set[int]
+) -> tuple[GroupMember, ...]:
+    standings = looked.standings.get(group.gid, {})
+    fronts = _first_waits(pending)
+    found: list[GroupMember] = []
+    for rank in group.ranks:
+        held = standings.get(rank)
+        front = fronts.get(rank)
+        found.append(
+            GroupMember(
+                rank=rank,
+                seq=held.entered if held is not None else None,
+                op=front.op if front is not None else "",
+                is_waiting=front is not None,
+                is_behind=rank in behind,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,145 @@
+"""The words of a finding: its summary, and what each culprit does. No decisions are made here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hangwatch_server import ranges
+from hangwatch_server.diagnose import ops
+from hangwatch_server.diagnose.ops import Form, PendingOp
+from hangwatch_server.model import Condition, Culprit, GroupView, Kind
+
+_DOING = {
+    Condition.EXITED: "has exited",
+    Condition.KILLED: "was killed",
+    Condition.NODE_LOST: "is on a node that is not heard any more",
+    Condition.STOPPED: "is stopped (SIGSTOP or a debugger)",
+    Condition.UNINTERRUPTIBLE: "is in uninterruptible sleep",
+    Condition.GIL_HELD: "holds the interpreter lock in native code",
+    Condition.IN_DATALOADER: "is in its dataloader",
+    Condition.IN_CHECKPOINT: "is writing or reading a checkpoint",
+    Condition.IN_COMPILE: "is compiling",
+    Condition.IN_LOCK: "waits for a lock",
+    Condition.IN_USER_CODE: "is in its own code",
+    Condition.IN_COLLECTIVE: "waits in another collective",
+    Condition.GPU_BUSY: "has a busy GPU that has not started the collective",
+    Condition.FINISHED: "has left training",
+    Condition.UNRESPONSIVE: "does not answer",
+    Condition.UNKNOWN: "is somewhere that cannot be seen",
+}
+_MAX_NAMED = 8
+
+
+def doing(culprit: Culprit) -> str:
+    """What a culprit does: "is in its dataloader: train.py:88 in __getitem__ (worker 831 …)"."""
+    if culprit.condition in (Condition.EXITED, Condition.KILLED) and culprit.detail:
+        return culprit.detail.removeprefix("it ")
+    text = _DOING[culprit.condition]
+    if culprit.where:
+        text = f"{text}: {culprit.where}"
+    return f"{text} ({culprit.detail})" if culprit.detail else text
+
+
+def seconds(value_s: float) -> str:
+    if value_s < 120:
+        return f"{value_s:.0f} s"
+    if value_s < 7200:
+        return f"{value_s / 60:.0f} min"
+    return f"{value_s / 3600:.1f} h"
+
+
+def count(number: int) -> str:
+    return "1 rank" if number == 1 else f"{number} ranks"
+
+
+def who(culprits: Sequence[Culprit], all_ranks: Sequence[int]) -> str:
+    """ "Rank 5 (node-b, pid 812)" or "Ranks 8-15 (node-b)"."""
+    nodes = sorted({culprit.node for culprit in culprits if culprit.node})
+    if len(all_ranks) == 1 and culprits:
+        pid = f"pid {culprits[0].pid}" if culprits[0].pid is not None else "no process seen"
+        inside = ", ".join([*nodes, pid])
+        return f"Rank {all_ranks[0]} ({inside})"
+    shown = ", ".join(nodes[:3]) + (", …" if len(nodes) > 3 else "")
+    return f"Ranks {ranges.text(all_ranks)}" + (f" ({shown})" if shown else "")
+
+
+def of_call(op: PendingOp, group: GroupView | None) -> str:
+    """ "all_reduce #29 of dp-1"."""
+    if op.form is Form.RENDEZVOUS:
+        return op.op
+    return f"{ops.call_text(op)} of {ops.group_name(group)}"
+
+
+def waited(number: int, stalled_s: float) -> str:
+    verb = "has" if number == 1 else "have"
+    return f"{count(number)} {verb} waited {seconds(stalled_s)}"
+
+
+def summary(
+    kind: Kind,
+    op: PendingOp,
+    group: GroupView | None,
+    culprits: Sequence[Culprit],
+    ranks: Sequence[int],
+    victims: int,
+    *,
+    has_entered: bool,
+) -> str:
+    """The verdict in one or two sentences."""
+    call = of_call(op, group)
+    wait = waited(victims, op.stalled_s)
+    if kind is Kind.INCOMPLETE_RENDEZVOUS:
+        return _rendezvous(op, culprits, ranks, wait)
+    if kind is Kind.DEADLOCK:
+        return (
+            f"Ranks {ranges.text(ranks)} wait for each other in a cycle that includes {call}; "
+            f"{wait}."
+        )
+    if kind is Kind.MISMATCH:
+        return f"{who(culprits, ranks)} {_disagree(ranks)} with the rest at {call}; {wait}."
+    if not ranks:
+        return f"All ranks have entered {call} and none finishes; {wait}. No rank is to blame."
+    if has_entered:
+        text = f"{who(culprits, ranks)} entered {call} and {_hold(ranks)} it up"
+        return f"{text}; {wait}.{_and(culprits)}"
+    if kind is Kind.UNMATCHED_P2P:
+        waiter = min(op.have)
+        half = "receive" if op.op == "send" else "send"
+        text = f"{who(culprits, ranks)} never posted the {half} that rank {waiter} waits for in"
+        return f"{text} {call}; {wait}.{_and(culprits)}"
+    return f"{who(culprits, ranks)} never entered {call}; {wait}.{_and(culprits)}"
+
+
+def tie(call: str, sides: Sequence[str], victims: int, stalled_s: float) -> str:
+    """A mismatch without majority: no side is known to be right."""
+    return (
+        f"Ranks disagree at {call}: {' against '.join(sides)}; {waited(victims, stalled_s)}. "
+        "No majority says which side is wrong."
+    )
+
+
+def _rendezvous(op: PendingOp, culprits: Sequence[Culprit], ranks: Sequence[int], wait: str) -> str:
+    if not ranks:
+        return f"All ranks are in {op.op} or past it, and it does not finish; {wait}."
+    return f"{who(culprits, ranks)} never came to {op.op}; {wait}.{_and(culprits)}"
+
+
+def _hold(ranks: Sequence[int]) -> str:
+    return "holds" if len(ranks) == 1 else "hold"
+
+
+def _disagree(ranks: Sequence[int]) -> str:
+    return "disagrees" if len(ranks) == 1 else "disagree"
+
+
+def _and(culprits: Sequence[Culprit]) -> str:
+    """What the culprits do, one sentence per different doing."""
+    by_text: dict[str, list[int]] = {}
+    for culprit in culprits:
+        by_text.setdefault(doing(culprit), []).append(culprit.rank)
+    if len(culprits) == 1:
+        return f" It {next(iter(by_text))}."
+    texts = [
+        f" Rank {ranges.text(ranks)} {text}." for text, ranks in list(by_text.items())[:_MAX_NAMED]
+    ]
+    return "".join(texts)

@@ -1,0 +1,64 @@
+"""What makes two calls at the same place of a group differ, and who is right by majority.
+
+Sizes are compared as element counts, and only for operations where every member must give the same:
+splits of all_to_all, and what gather, scatter and uneven all_gather move, may differ lawfully.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from math import prod
+from typing import NamedTuple
+
+from hangwatch_agent.wire import Entry
+
+_SAME_INPUT = ("all_reduce", "allreduce", "broadcast", "reduce")
+
+
+class Signature(NamedTuple):
+    op: str
+    size: int | None  # elements; None where members may differ
+    dtype: str
+
+
+class Vote(NamedTuple):
+    """`right` is None on a tie; `odd` are the ranks of every other signature."""
+
+    right: Signature | None
+    odd: tuple[int, ...]
+    by_signature: dict[Signature, tuple[int, ...]]
+
+
+def of(entry: Entry) -> Signature:
+    has_size = entry.op in _SAME_INPUT or entry.op.startswith("all_reduce")
+    size = sum(prod(shape) for shape in entry.input_sizes) if has_size else None
+    dtype = entry.input_dtypes[0].lower() if has_size and entry.input_dtypes else ""
+    return Signature(entry.op, size, dtype)
+
+
+def vote(entries: Mapping[int, Entry]) -> Vote | None:
+    """None when all agree. Entries without an op name (no recorder dump) abstain."""
+    ranks: dict[Signature, list[int]] = {}
+    for rank in sorted(entries):
+        if entries[rank].op:
+            ranks.setdefault(of(entries[rank]), []).append(rank)
+    if len(ranks) < 2:
+        return None
+    sides = {signature: tuple(members) for signature, members in ranks.items()}
+    counts = Counter({signature: len(members) for signature, members in sides.items()})
+    leader, size = counts.most_common(1)[0]
+    has_majority = 2 * size > sum(counts.values())
+    return choose(sides, leader if has_majority else None)
+
+
+def choose(sides: dict[Signature, tuple[int, ...]], right: Signature | None) -> Vote:
+    odd = sorted(r for signature, members in sides.items() if signature != right for r in members)
+    return Vote(right, tuple(odd), sides)
+
+
+def text(entry: Entry) -> str:
+    """The call as people read it: "all_reduce [4] float"."""
+    shape = ", ".join(str(list(sizes)) for sizes in entry.input_sizes[:2])
+    dtype = entry.input_dtypes[0].lower() if entry.input_dtypes else ""
+    return " ".join(part for part in (entry.op, shape, dtype) if part)

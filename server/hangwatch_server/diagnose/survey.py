@@ -1,0 +1,102 @@
+"""One pass over a snapshot: each rank's fate, standing on each group, and the stack that counts.
+
+A stack counts as present evidence only when it was captured after the rank's counters last moved:
+an older one shows where the rank was, not where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hangwatch_agent.wire import RankBeat
+from hangwatch_server.diagnose import process, standing
+from hangwatch_server.diagnose.process import Fate
+from hangwatch_server.diagnose.settings import DiagnoseSettings
+from hangwatch_server.diagnose.standing import Standing
+from hangwatch_server.model import Activity, Link, RankView, Snapshot, StackFacts
+
+OUTSIDE = frozenset(
+    {
+        Activity.DATALOADER,
+        Activity.CHECKPOINT,
+        Activity.COMPILE,
+        Activity.MODEL_LOADING,
+        Activity.EVALUATION,
+        Activity.LOCK,
+        Activity.SHUTDOWN,
+        Activity.USER_CODE,
+    }
+)
+RECENT_STACK_S = 15.0  # older stacks say nothing of a rank that still moves
+_CAPTURE_SLACK_S = 1.0  # heartbeat interval: a counter's age is known only that well
+
+
+@dataclass(slots=True)
+class Survey:
+    """What later steps ask about ranks; built once per diagnosis."""
+
+    snapshot: Snapshot
+    settings: DiagnoseSettings
+    fates: dict[int, Fate]
+    standings: dict[str, dict[int, Standing]]  # gid -> rank -> standing
+
+    def view(self, rank: int) -> RankView | None:
+        return self.snapshot.ranks.get(rank)
+
+    def beat(self, rank: int) -> RankBeat | None:
+        view = self.view(rank)
+        return view.beat if view is not None else None
+
+    def fate(self, rank: int) -> Fate:
+        return self.fates.get(rank, Fate.SILENT)
+
+    def fates_are_alive(self, ranks: Iterable[int]) -> bool:
+        return all(self.fate(rank) is Fate.ALIVE for rank in ranks)
+
+    def stack(self, rank: int) -> StackFacts | None:
+        """The newest stack taken since this rank's counters last moved, or None."""
+        view = self.view(rank)
+        if view is None or view.stack is None or view.beat is None:
+            return None
+        stack = view.stack
+        if stack.pid != view.beat.pid or stack.age_s > standing.quiet_s(view) + _CAPTURE_SLACK_S:
+            return None
+        return stack
+
+    def recent_stack(self, rank: int) -> StackFacts | None:
+        """The stack to describe a rank by: a counting one, or one that is only seconds old."""
+        stack = self.stack(rank)
+        view = self.view(rank)
+        if stack is not None or view is None or view.stack is None or view.beat is None:
+            return stack
+        is_recent = view.stack.age_s <= RECENT_STACK_S and view.stack.pid == view.beat.pid
+        return view.stack if is_recent else None
+
+    def is_outside(self, rank: int) -> bool:
+        """Whether its stack shows the main thread outside every collective."""
+        stack = self.stack(rank)
+        return stack is not None and stack.activity in OUTSIDE and not waits_in_ddp(stack)
+
+    def is_reporting(self, rank: int) -> bool:
+        view = self.view(rank)
+        return view is not None and view.beat is not None and view.link is Link.LIVE
+
+    def is_idle(self, rank: int) -> bool:
+        beat = self.beat(rank)
+        share = beat.process.main_cpu_share if beat is not None else None
+        return share is not None and share < self.settings.idle_cpu_share
+
+
+def waits_in_ddp(stack: StackFacts) -> bool:
+    return stack.is_in_backward or stack.is_in_forward or stack.is_in_join
+
+
+def survey(snapshot: Snapshot, settings: DiagnoseSettings) -> Survey:
+    fates: dict[int, Fate] = {}
+    standings: dict[str, dict[int, Standing]] = {}
+    for rank, view in snapshot.ranks.items():
+        fates[rank] = process.fate(view)
+        for gid, held in standing.of_rank(view).items():
+            standings.setdefault(gid, {})[rank] = held
+    return Survey(snapshot, settings, fates, standings)

@@ -1,0 +1,87 @@
+"""Which pending operations each rank waits in: the rank -> operation edges of the wait-for graph.
+
+`started` is unknown on gloo, so a rank waits in all of its fronts unless its stack shows the one it
+blocks in; a stack outside of every collective means that it waits in none. Without the latter rule
+an old asynchronous front plus a newer blocking call would make a false cycle.
+"""
+
+from __future__ import annotations
+
+from hangwatch_server.diagnose.ops import Form, PendingOp
+from hangwatch_server.diagnose.process import Fate
+from hangwatch_server.diagnose.survey import Survey
+from hangwatch_server.model import Activity, StackFacts
+
+_NO_ACCOUNT = frozenset({Fate.GONE, Fate.STOPPED, Fate.SILENT})
+# Functions whose collectives the recorder knows by another name.
+_RECORDED_AS = {
+    "all_gather_object": "all_gather",
+    "all_gather_single": "all_gather",
+    "all_gather_into_tensor": "all_gather",
+    "broadcast_object_list": "broadcast",
+    "gather_object": "gather",
+    "scatter_object_list": "scatter",
+    "reduce_scatter_tensor": "all_reduce",  # gloo
+}
+
+
+def of_ranks(survey: Survey, pending: list[PendingOp]) -> dict[int, list[int]]:
+    """Indices into `pending` per waiting rank."""
+    fronts: dict[int, list[int]] = {}
+    for index, op in enumerate(pending):
+        for rank in op.have:
+            fronts.setdefault(rank, []).append(index)
+    edges: dict[int, list[int]] = {}
+    for rank, mine in fronts.items():
+        chosen = _of_rank(survey, pending, rank, mine)
+        if chosen:
+            edges[rank] = chosen
+    return edges
+
+
+def is_ambiguous(survey: Survey, rank: int, mine: list[int]) -> bool:
+    """Several fronts and no stack to choose by: the edges are a guess by program order."""
+    return len(mine) > 1 and survey.stack(rank) is None
+
+
+def _of_rank(survey: Survey, pending: list[PendingOp], rank: int, mine: list[int]) -> list[int]:
+    if survey.fate(rank) in _NO_ACCOUNT or survey.is_outside(rank):
+        return []
+    started = _running(pending, rank, mine)
+    if started is not None:
+        return started
+    blocking = [index for index in mine if _is_blocking(survey, pending[index], rank)]
+    if blocking:
+        return blocking
+    stack = survey.stack(rank)
+    if stack is not None and stack.activity is Activity.COLLECTIVE and stack.op:
+        return [index for index in mine if matches(stack, pending[index])] or mine
+    return mine
+
+
+def _running(pending: list[PendingOp], rank: int, mine: list[int]) -> list[int] | None:
+    """Fronts whose kernel runs, where the recorder knows; [] when all of them are only queued."""
+    entries = [(index, pending[index].have[rank]) for index in mine]
+    known = [(index, entry) for index, entry in entries if entry and entry.is_started is not None]
+    if not known or len(known) < len(entries):
+        return None
+    return [index for index, entry in known if entry.is_started]
+
+
+def _is_blocking(survey: Survey, op: PendingOp, rank: int) -> bool:
+    """A wrapped call that the main thread is inside of right now."""
+    if op.form in (Form.MONITORED_BARRIER, Form.RENDEZVOUS):
+        return True
+    beat = survey.beat(rank)
+    if op.form is not Form.P2P or beat is None:
+        return False
+    return any(
+        call.is_blocking
+        for call in beat.calls
+        if (call.op, call.gid, call.peer, call.seq) == (op.op, op.gid, op.peer, op.seq)
+    )
+
+
+def matches(stack: StackFacts, op: PendingOp) -> bool:
+    names = {stack.op, _RECORDED_AS.get(stack.op, stack.op)}
+    return op.op in names or op.op.lstrip("_") in names

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the migrations on the connection that `hangwatch_server.db.migrate` hands over.
+"""Alembic's entry: runs the migrations on the connection that `db.migrate` hands over.
 
 There is no alembic.ini and no offline mode; the server upgrades its own database when it starts.
 """

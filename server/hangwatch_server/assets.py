@@ -1,7 +1,7 @@
-"""Where the files that are no Python modules lie: in the wheel beside this one, else in the checkout.
+"""Where files that are no Python modules lie: in the wheel beside this one, or in the checkout.
 
-Editable installs do not apply the wheel's force-include table, so both places are looked at. Not for
-anything that a user may replace at run time.
+Editable installs do not apply the wheel's force-include table, so both places are looked at. Not
+for anything that a user may replace at run time.
 """
 
 from __future__ import annotations

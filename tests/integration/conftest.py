@@ -13,11 +13,6 @@ from hangwatch_server.db.engine import Database
 
 
 @pytest.fixture(scope="session")
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """URL of the session's server, for tests that make databases themselves."""
     with support.server() as url:

@@ -25,7 +25,7 @@ _numbers = itertools.count(1)
 
 @contextmanager
 def data_folder() -> Iterator[Path]:
-    """A data folder that Postgres's account can reach, unlike pytest's own `tmp_path` under root."""
+    """A data folder that Postgres's account can reach, unlike root's `tmp_path`."""
     folder = Path(tempfile.mkdtemp(prefix="hangwatch-test-"))
     try:
         yield folder

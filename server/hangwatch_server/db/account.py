@@ -1,4 +1,4 @@
-"""The operating-system account that Postgres runs as: ours, or an unprivileged one when we are root.
+"""The system account that Postgres runs as: ours, or an unprivileged one when we are root.
 
 Postgres refuses to run as root. Nothing here changes the mode of a folder; it only asks.
 """
@@ -70,6 +70,6 @@ def _entry(uid: int) -> pwd.struct_passwd:
         return pwd.getpwuid(uid)
     except KeyError as error:
         raise DataFolderError(
-            f"user id {uid} has no name on this system, which Postgres needs: add it to /etc/passwd, "
-            "or give a database of your own with --database-url"
+            f"user id {uid} has no name on this system, which Postgres needs: add it to "
+            "/etc/passwd, or give a database of your own with --database-url"
         ) from error

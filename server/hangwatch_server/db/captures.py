@@ -54,8 +54,8 @@ async def create(db: Database, capture: Capture) -> None:
             await connection.execute(statement)
     except IntegrityError as error:
         raise NotFoundError(
-            f"capture {capture.id} cannot be stored: its job {capture.job} or incident is not stored, "
-            "or the id is taken"
+            f"capture {capture.id} cannot be stored: its job {capture.job} or incident is not "
+            "stored, or the id is taken"
         ) from error
 
 

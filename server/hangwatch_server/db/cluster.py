@@ -33,7 +33,7 @@ def made_by(folder: Path) -> int | None:
 
 
 def create(folder: Path, binaries: Binaries, account: Account) -> None:
-    """Run initdb beside the final place and move the result there, so that it is whole or absent."""
+    """Run initdb beside the final place and move the result there: it is whole or absent."""
     unfinished = folder.with_name(folder.name + ".new")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(mode=0o700)

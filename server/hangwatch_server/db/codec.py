@@ -41,5 +41,5 @@ def loads(data: str | bytes) -> Any:  # JSON's own types: what is stored decides
 
 
 def restore(value: object, into: type[T]) -> T:
-    """What `loads` gave, as the type that was stored; msgspec.ValidationError if it does not fit."""
-    return msgspec.convert(value, into)
+    """What `loads` gave, as the type that was stored; msgspec.ValidationError if it is not."""
+    return msgspec.convert(value, into, str_keys=True)

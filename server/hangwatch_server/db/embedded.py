@@ -1,4 +1,4 @@
-"""A private, real Postgres in the server's data folder: on a unix socket only, gone with the server.
+"""A private, real Postgres in the server's data folder: on a unix socket, gone with the server.
 
 For a first start with nothing installed, for small sites and for tests. Not for several servers:
 those share a Postgres by URL. Blocking; asyncio callers use `asyncio.to_thread`.
@@ -111,8 +111,8 @@ class EmbeddedPostgres:
         if not account.can_reach(self._data_dir):
             raise DataFolderError(
                 f"user '{account.name}', as whom Postgres runs when Hangwatch runs as root, cannot "
-                f"reach the data folder {self._data_dir}: choose one that it can reach, for example "
-                "--data-dir /var/lib/hangwatch, or run Hangwatch as an ordinary user"
+                f"reach the data folder {self._data_dir}: choose one that it can reach, for "
+                "example --data-dir /var/lib/hangwatch, or run Hangwatch as an ordinary user"
             )
         if not account.may_enter(self._data_dir):
             # Our own folder, not a parent: let that account's group pass through, nobody else.
@@ -120,7 +120,7 @@ class EmbeddedPostgres:
             os.chmod(self._data_dir, 0o710)
 
     def _socket_folder(self, account: Account) -> tuple[Path, bool]:
-        """A private folder for the socket; a temporary one where our path is too long for a socket."""
+        """A private folder for the socket; a temporary one (True) where our path is too long."""
         folder = self._data_dir / "socket"
         is_temporary = len(os.fsencode(folder / _SOCKET)) > MAX_SOCKET_PATH
         if is_temporary:
@@ -140,9 +140,11 @@ class EmbeddedPostgres:
         with self._log.open("wb") as log:
             # -I and -S: the guard needs nothing from site-packages, and starts in milliseconds.
             return subprocess.Popen(
-                [sys.executable, "-I", "-S", guard.__file__]
-                + [str(account.uid), str(account.gid), str(sockets) if is_temporary else ""]
-                + [binaries.postgres, "-D", str(self._files), *options],
+                [
+                    *(sys.executable, "-I", "-S", guard.__file__),
+                    *(str(account.uid), str(account.gid), str(sockets) if is_temporary else ""),
+                    *(binaries.postgres, "-D", str(self._files), *options),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

@@ -1,6 +1,6 @@
-"""The connection pool of one Postgres, and clear words when it cannot be used. No queries of its own.
+"""The connection pool of one Postgres, and clear words when it cannot be used. Asks nothing itself.
 
-Any Postgres does: the embedded one or a stock server by URL. One dialect and one driver (psycopg 3).
+Any Postgres does: the embedded one or a stock server by URL. One dialect, one driver (psycopg 3).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def unusable(url: URL, error: Exception) -> DatabaseError:
     shown = url.render_as_string(hide_password=True)
     cause = getattr(error, "orig", None) or error
     words = " ".join(str(cause).split())
-    if "password authentication failed" in words or "no pg_hba.conf entry" in words:
+    if "authentication failed" in words or "no pg_hba.conf entry" in words:
         return DatabaseError(
             f"Postgres refused the login of {shown}: check user and password in the database URL "
             f"and pg_hba.conf ({words})"
@@ -114,6 +114,6 @@ def unusable(url: URL, error: Exception) -> DatabaseError:
             f"Postgres at {shown} took over 30 s for one statement: is it overloaded?"
         )
     return DatabaseError(
-        f"Postgres cannot be reached at {shown}: check that it runs and that host, port and firewall "
-        f"are right, for example with: pg_isready -d '{shown}' ({words})"
+        f"Postgres cannot be reached at {shown}: check that it runs and that host, port and "
+        f"firewall are right, for example with: pg_isready -d '{shown}' ({words})"
     )

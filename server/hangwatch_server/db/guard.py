@@ -1,10 +1,10 @@
 """Runs Postgres as its child and stops it when the server is gone, however the server ended.
 
-A program of its own, started by `embedded` with the reading end of a pipe as standard input: the kernel
-closes the pipe when the server's process ends, by SIGKILL too. PR_SET_PDEATHSIG alone does not do: it
-follows the thread that forked, not the process, and is cleared when the user id changes. It imports
-nothing heavy and nothing of Hangwatch, and runs in a session of its own, so that a signal to the
-server's process group does not take the guard along.
+A program of its own, started by `embedded` with the reading end of a pipe as standard input: the
+kernel closes the pipe when the server's process ends, by SIGKILL too. PR_SET_PDEATHSIG alone does
+not do: it follows the thread that forked, not the process, and is cleared when the user id changes.
+The guard imports nothing heavy and nothing of Hangwatch, and runs in a session of its own, so that
+a signal to the server's process group does not take it along.
 
 Usage: guard.py UID GID FOLDER-TO-REMOVE-OR-EMPTY POSTGRES ARGUMENT...
 """
@@ -47,7 +47,7 @@ def _become_postgres(
             os.setgroups([])
             os.setresgid(gid, gid, gid)
             os.setresuid(uid, uid, uid)
-        # After the change of user, which would clear it: if the guard is killed, SIGINT (fast stop).
+        # After the change of user, which would clear it. If the guard is killed: fast stop.
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
         if os.getppid() == guard_pid:
             null = os.open(os.devnull, os.O_RDONLY)

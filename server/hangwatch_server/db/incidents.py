@@ -1,7 +1,7 @@
-"""Incidents and their history as rows. What should happen to one is decided in `incidents.lifecycle`.
+"""Incidents and their history as rows. What should happen to one, `incidents.lifecycle` decides.
 
-Every change is one row in the history (old, new, when, why, who). Changes that detection makes carry
-the job's lease; what people do (acknowledge, snooze) does not.
+Every change is one row in the history (old, new, when, why, who). Changes that detection makes
+carry the job's lease; what people do (acknowledge, snooze) does not.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ async def active(db: Database, job: str, attempt: int) -> Incident | None:
 
 
 async def active_of_job(db: Database, job: str) -> list[Incident]:
-    """Active incidents of all attempts, oldest attempt first: more than one only after a restart."""
+    """Active incidents of all attempts, oldest first: more than one only after a restart."""
     statement = (
         _select()
         .where(incidents.c.job == job, _is_active())
@@ -202,18 +202,19 @@ async def snooze(db: Database, incident_id: str, by: str, until: datetime) -> In
 
 
 async def count_by_node(db: Database, days: float) -> dict[str, int]:
-    """How many confirmed incidents of the last days had a culprit on each node; nodes with none
-    are absent. At most 10,000 nodes, the worst first."""
-    node = func.unnest(incidents.c.culprit_nodes).column_valued("node")
+    """How many confirmed incidents of the last days had a culprit on each node.
+
+    Nodes with none are absent; at most 10,000, the worst first.
+    """
     since = func.now() - timedelta(days=days)
-    count = func.count().label("count")
-    statement = (
-        select(node, count)
-        .select_from(incidents, node)
+    named = (
+        select(func.unnest(incidents.c.culprit_nodes).label("node"))
         .where(incidents.c.confirmed_at.is_not(None), incidents.c.opened_at >= since)
-        .group_by(node)
-        .order_by(count.desc())
-        .limit(10_000)
+        .subquery()
+    )
+    count = func.count().label("incidents")
+    statement = (
+        select(named.c.node, count).group_by(named.c.node).order_by(count.desc()).limit(10_000)
     )
     async with db.begin() as connection:
         return {row[0]: row[1] for row in (await connection.execute(statement)).all()}

@@ -67,7 +67,7 @@ async def list_page(
     limit: int = 50,
     before: str | None = None,
 ) -> tuple[list[Job], str | None]:
-    """Jobs, newest first, whose name holds `query` or whose id begins with it; next cursor or None."""
+    """Jobs, newest first, whose name holds `query` or whose id begins so; next cursor or None."""
     size = paging.bounded(limit)
     statement = select(jobs).order_by(jobs.c.first_seen.desc(), jobs.c.id.desc()).limit(size + 1)
     if state is not None:

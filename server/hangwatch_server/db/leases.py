@@ -2,7 +2,7 @@
 
 The token rises whenever the lease changes hands. A write that carries a lease locks its row and
 compares the token in its own transaction, so a replica that was paused past its time cannot write
-after its successor has claimed. Source of the pattern: M. Kleppmann, "How to do distributed locking".
+after its successor has claimed. The pattern: M. Kleppmann, "How to do distributed locking".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Brings a database to this version's schema by the Alembic scripts in `migrations/`.
 
-One server at a time (advisory lock), all in one transaction: a failed upgrade leaves what was there.
-Not for going back: migrations run forward only.
+One server at a time (advisory lock), all in one transaction: a failed upgrade leaves what
+was there. Not for going back: migrations run forward only.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def cursor(at: datetime, key: str) -> str:
 
 
 def position(text: str) -> tuple[datetime, str]:
-    """The sort key inside a cursor; raise BadCursorError for anything that `cursor` did not make."""
+    """The sort key in a cursor; raise BadCursorError for anything that `cursor` did not make."""
     try:
         padded = text + "=" * (-len(text) % 4)
         at, _, key = base64.urlsafe_b64decode(padded.encode()).decode().partition(" ")

@@ -1,4 +1,4 @@
-"""Deletes what is older than the retention settings. Active incidents and what belongs to them stay."""
+"""Deletes what is older than the retention settings. Active incidents and all of theirs stay."""
 
 from __future__ import annotations
 

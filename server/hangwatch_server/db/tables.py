@@ -1,7 +1,7 @@
 """The tables as SQLAlchemy Core sees them. The schema itself is made by `migrations/` alone.
 
-Statements on rows live beside the question they answer; a test holds these tables and the migrations
-to the same shape.
+Statements on rows live beside the question they answer; a test holds these tables and the
+migrations to the same shape.
 """
 
 from __future__ import annotations

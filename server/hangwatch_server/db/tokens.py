@@ -1,4 +1,4 @@
-"""Tokens as rows. Only hashes are stored; making and checking token text is the `security` module's."""
+"""Tokens as rows. Only hashes are stored; `security` makes and checks the token text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries out what `lifecycle` says on the stored incidents, under the lease of the job's detection.
+"""Carries out what `lifecycle` says on the stored incidents, under the lease of the detection.
 
 Remembers what is stored of each job while its lease token stands, so that a healthy job costs no
 query. The memory may miss what people did (acknowledge, snooze); it decides nothing by that.

@@ -1,7 +1,7 @@
-"""What should happen to a job's incident, given what detection says now. Pure: no clock, no database.
+"""What should happen to a job's incident, given what detection says now. Pure: no clock, no I/O.
 
-The table is DESIGN section 4's. Missing data is not progress: `unknown` and `starting` change nothing,
-so a server that has just restarted keeps the incident it finds. A confirmed incident stays until
+Missing data is not progress: `unknown` and `starting` change nothing, so a server that has just
+restarted keeps the incident it finds. A confirmed incident stays until
 progress, the end of the job or a restart; it is never hidden again.
 """
 

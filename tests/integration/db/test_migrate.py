@@ -1,0 +1,96 @@
+"""Migrations and connections against a real Postgres: from empty, twice, from too new."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import create_engine, make_url
+from sqlalchemy.pool import NullPool
+from tests.support import postgres as support
+
+from hangwatch_server.db import migrate, tables
+from hangwatch_server.db.engine import Database
+from hangwatch_server.errors import DatabaseError
+
+pytestmark = [pytest.mark.integration, pytest.mark.anyio]
+
+
+@pytest.fixture
+def empty_url(postgres: str) -> Iterator[str]:
+    with support.fresh_database(postgres) as url:
+        yield url
+
+
+async def test_empty_database_gets_the_schema_that_the_tables_describe(empty_url: str) -> None:
+    assert await migrate.revision(empty_url) is None
+
+    await migrate.upgrade(empty_url)
+
+    engine = create_engine(empty_url, poolclass=NullPool)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, tables.metadata) == []
+
+
+async def test_servers_that_start_together_upgrade_once(empty_url: str) -> None:
+    await asyncio.gather(*(migrate.upgrade(empty_url) for _ in range(3)))
+
+    assert await migrate.revision(empty_url) == "0001"
+
+
+async def test_newer_schema_is_refused_and_left_alone(empty_url: str) -> None:
+    await migrate.upgrade(empty_url)
+    support.execute(empty_url, "UPDATE alembic_version SET version_num = '9999'")
+
+    with pytest.raises(DatabaseError, match=r"schema 9999.*newer version.*pip install"):
+        await migrate.upgrade(empty_url)
+
+    assert await migrate.revision(empty_url) == "9999"
+
+
+async def test_plain_url_means_the_same_driver(database_url: str) -> None:
+    db = Database(support.plain(database_url))
+    await db.open()
+    await db.ping()
+    await db.close()
+
+
+async def test_unknown_database_is_told_with_the_way_to_make_it(postgres: str) -> None:
+    with pytest.raises(DatabaseError, match=r"has no database 'nowhere'.*createdb nowhere"):
+        await Database(support.url_of(postgres, "nowhere")).open()
+
+
+async def test_unknown_user_is_told_without_the_password(postgres: str) -> None:
+    url = make_url(postgres).set(username="stranger", password="hush")
+
+    with pytest.raises(DatabaseError) as caught:
+        await Database(url.render_as_string(hide_password=False)).open()
+
+    assert "stranger" in str(caught.value)
+    assert "refused the login" in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
+async def test_unreachable_server_is_told_with_the_next_command() -> None:
+    url = "postgresql://ann:hush@127.0.0.1:1/hangwatch"
+
+    with pytest.raises(DatabaseError, match=r"cannot be reached.*pg_isready") as caught:
+        await Database(url).open()
+
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["sqlite:///x.db", "mysql://host/db", "not a url"])
+async def test_url_of_another_kind_is_refused_in_words(url: str) -> None:
+    with pytest.raises(DatabaseError, match="postgresql://user:password@host:5432/hangwatch"):
+        Database(url)
+
+
+async def test_closed_database_says_so(database_url: str) -> None:
+    db = Database(database_url)
+    with pytest.raises(DatabaseError, match="before it was opened"):
+        await db.ping()

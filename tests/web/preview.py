@@ -1,0 +1,201 @@
+"""A developer's preview of the pages: the real routes over hand-made scenes, without server or database.
+
+Run it with `python -m uvicorn --factory tests.web.preview:app` from the checkout. Not for testing
+what the server says: only how pages show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+from fastapi import FastAPI, Request, Response
+
+from hangwatch_server import model, security
+from hangwatch_server.bus import MemoryBus
+from hangwatch_server.db import audit
+from hangwatch_server.db import incidents as incident_rows
+from hangwatch_server.errors import NotFoundError
+from hangwatch_server.pages import install
+from tests.web import scenes
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+OPERATOR_HASH = "preview-operator"
+
+
+class SceneWatch:
+    """The read methods of watch.Watch over a scene."""
+
+    def __init__(self, scene: scenes.Scene) -> None:
+        self._scene = scene
+
+    async def jobs(
+        self, *, state: model.State | None, query: str, limit: int, cursor: str | None
+    ) -> tuple[list[model.Job], str | None]:
+        rows = [
+            job
+            for job in self._scene.jobs
+            if (state is None or job.state is state) and query.lower() in job.name.lower()
+        ]
+        return rows[:limit], None
+
+    async def job(self, job_id: str) -> model.Job:
+        for job in self._scene.jobs:
+            if job.id == job_id:
+                return job
+        raise NotFoundError(f"Job '{job_id[:40]}' is not known: list jobs with `hangwatch status`.")
+
+    async def job_by_name(self, name: str) -> model.Job:
+        for job in self._scene.jobs:
+            if job.name == name:
+                return job
+        raise NotFoundError(f"No job is named '{name[:40]}'.")
+
+    async def verdict(self, job_id: str) -> model.Verdict:
+        return (await self.job(job_id)).verdict
+
+    async def ranks(self, job_id: str) -> tuple[model.RankRow, ...]:
+        return self._scene.ranks[job_id]
+
+    async def groups(self, job_id: str) -> tuple[model.GroupRow, ...]:
+        return self._scene.groups[job_id]
+
+    async def path(self, job_id: str, rank: int) -> tuple[model.PathStep, ...]:
+        job = await self.job(job_id)
+        return (model.PathStep(rank=rank, waits_in="tp-9 all_reduce #5", for_=(1,)), *job.verdict.path[1:])
+
+    async def timeline(self, job_id: str) -> tuple[model.TimelinePoint, ...]:
+        job = await self.job(job_id)
+        is_stuck = job.state is model.State.HUNG
+        return tuple(
+            model.TimelinePoint(
+                ago_s=float(ago),
+                calls_per_s=0.0 if is_stuck and ago < 250 else 12.0 + (ago * 7 % 13) / 4,
+                state=job.state,
+            )
+            for ago in range(1800, -1, -10)
+        )
+
+    async def nodes(self) -> tuple[model.NodeRow, ...]:
+        return tuple(self._scene.nodes)
+
+    async def node(self, name: str) -> model.NodeRow:
+        for node in self._scene.nodes:
+            if node.name == name:
+                return node
+        raise NotFoundError(f"Node '{name[:40]}' is not known.")
+
+
+class SceneCaptures:
+    """The read methods of captures.Captures over a scene; a request shows one that is being taken."""
+
+    def __init__(self, scene: scenes.Scene) -> None:
+        self._scene = scene
+
+    async def get(self, capture_id: str) -> model.Capture:
+        if capture_id not in self._scene.captures:
+            raise NotFoundError(f"Capture '{capture_id[:40]}' is not known.")
+        return self._scene.captures[capture_id]
+
+    async def tree(self, capture_id: str, *, native: bool, framework: bool) -> model.Tree:
+        await self.get(capture_id)
+        return self._scene.trees[capture_id]
+
+    async def text(self, capture_id: str) -> str:
+        await self.get(capture_id)
+        return "rank 5\n  train.py:88 __getitem__\n"
+
+    async def request(self, job_id: str, **asked: object) -> model.Capture:
+        return self._scene.captures["cap-taking"]
+
+
+class SceneTokens:
+    """Knows one session: an operator's."""
+
+    async def check_hash(self, secret_hash: str) -> object | None:
+        if secret_hash != OPERATOR_HASH:
+            return None
+        return SimpleNamespace(name="ada", scopes=("operate",), node=None)
+
+
+def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = setattr) -> FastAPI:
+    """An application that shows this scene; `patch` replaces the database functions that pages call."""
+    app = FastAPI(openapi_url=None)
+    app.state.scene = scene
+    app.state.bus = MemoryBus()
+    app.state.sessions = security.Sessions(b"k" * 32)
+    app.state.settings = SimpleNamespace(allow_anonymous=True)
+    app.state.services = SimpleNamespace(
+        watch=SceneWatch(scene),
+        captures=SceneCaptures(scene),
+        bus=app.state.bus,
+        db=scene,
+        tokens=SceneTokens(),
+    )
+    for name, function in {
+        "find": _find,
+        "list_page": _list_page,
+        "acknowledge": _acknowledge,
+    }.items():
+        patch(incident_rows, name, function)
+    patch(audit, "record", _record)
+    install(app)
+    app.middleware("http")(_with_policy)
+    return app
+
+
+def app() -> FastAPI:
+    """For uvicorn: everything at once."""
+    return build(scenes.everything())
+
+
+def operator_cookie(app: FastAPI) -> str:
+    sessions: security.Sessions = app.state.sessions
+    return sessions.issue(OPERATOR_HASH, datetime.now(UTC).timestamp())
+
+
+async def _with_policy(request: Request, call_next: Callable[..., object]) -> Response:
+    response: Response = await call_next(request)  # type: ignore[misc]
+    response.headers["content-security-policy"] = POLICY
+    return response
+
+
+async def _find(scene: scenes.Scene, incident_id: str) -> model.Incident | None:
+    return next((row for row in scene.incidents if row.id == incident_id), None)
+
+
+async def _list_page(
+    scene: scenes.Scene,
+    *,
+    states: tuple[model.IncidentState, ...] | None = None,
+    job: str | None = None,
+    node: str | None = None,
+    limit: int = 50,
+    before: str | None = None,
+) -> tuple[list[model.Incident], str | None]:
+    rows = [
+        row
+        for row in scene.incidents
+        if (states is None or row.state in states)
+        and (node is None or node in row.culprit_nodes)
+        and (job is None or job == row.job)
+    ]
+    return rows[:limit], None
+
+
+async def _acknowledge(scene: scenes.Scene, incident_id: str, by: str, comment: str) -> None:
+    rows = [
+        scenes.incident(row.verdict, captures=row.captures, acknowledged_by=by)
+        if row.id == incident_id
+        else row
+        for row in scene.incidents
+    ]
+    scene.incidents = rows
+
+
+async def _record(*_: object) -> None:
+    return None

@@ -164,7 +164,7 @@ class PathStep:
 
     rank: int
     waits_in: str  # "dp-1 all_reduce #29"; for the last step the culprit's doing
-    for_: tuple[int, ...]  # at most 8, "for" in JSON
+    for_: tuple[int, ...] = field(metadata={"serialization_alias": "for"})  # at most 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -473,3 +473,21 @@ class NodeRow:
     incidents_30d: int
     dropped: int
     last_seen: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelinePoint:
+    """How fast a job's ranks made collective calls at one moment of the last half hour."""
+
+    ago_s: float
+    calls_per_s: float  # per reporting rank
+    state: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """The answer to an epilog or preStop hook that asks whether the job may be torn down."""
+
+    evidence_stored: bool
+    state: State
+    incident: str | None = None

@@ -1,0 +1,9 @@
+"""The latest state of every rank, and nothing older: what agents said, put into jobs and attempts.
+
+No history, no decisions, no I/O. Time is passed in, always the server's monotonic clock.
+"""
+
+from hangwatch_server.board.base import Board, JobMeta, NodeState, ProcessId
+from hangwatch_server.board.memory import MemoryBoard
+
+__all__ = ["Board", "JobMeta", "MemoryBoard", "NodeState", "ProcessId"]

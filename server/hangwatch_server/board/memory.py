@@ -1,0 +1,252 @@
+"""The board of a single server process: plain dictionaries, touched from one event loop only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hangwatch_agent import wire
+from hangwatch_server.board import base, slots
+from hangwatch_server.board.base import JobMeta, NodeState, ProcessId
+from hangwatch_server.board.jobs import BoardJob
+from hangwatch_server.board.nodes import BoardNode
+from hangwatch_server.board.slots import Slot
+from hangwatch_server.model import GroupView, Link, RankView, Snapshot
+
+_DEPTHS = (wire.Depth.BARE, wire.Depth.RAS, wire.Depth.PROBE)
+
+
+class MemoryBoard:
+    """Implements board.Board."""
+
+    def __init__(self, late_s: float = base.LATE_S, lost_s: float = base.LOST_S) -> None:
+        self._late_s = late_s
+        self._lost_s = lost_s
+        self._jobs: dict[str, BoardJob] = {}
+        self._nodes: dict[str, BoardNode] = {}
+
+    def hello(self, node: str, hello: wire.Hello, now_s: float) -> None:
+        known = self._nodes.get(node)
+        if known is None:
+            self._nodes[node] = BoardNode(node, hello, now_s)
+            return
+        known.hello, known.heard_s, known.is_connected = hello, now_s, True
+
+    def disconnected(self, node: str, now_s: float) -> None:
+        known = self._nodes.get(node)
+        if known is not None:
+            known.is_connected = False
+
+    def unknown_groups(self, heartbeat: wire.Heartbeat) -> list[wire.GroupInfo]:
+        return [info for info in heartbeat.groups if not self._knows(info)]
+
+    def apply(self, node: str, heartbeat: wire.Heartbeat, now_s: float) -> None:
+        known = self._nodes[node]
+        known.heard_s = now_s
+        known.dropped = heartbeat.dropped
+        launches = {launch.key: launch for launch in heartbeat.launches}
+        for key, launch in launches.items():
+            self._job(key, launch, now_s).launch = launch
+        for info in heartbeat.groups:
+            self._job(info.launch, launches.get(info.launch), now_s).add_group(info)
+        listed: dict[str, set[int]] = {}
+        is_live = self._is_live(now_s)
+        for beat in heartbeat.ranks:
+            job = self._job(beat.launch, launches.get(beat.launch), now_s)
+            job.take(node, beat, _restart(beat, launches.get(beat.launch)), is_live, now_s)
+            listed.setdefault(job.id, set()).add(beat.rank)
+        for id in known.jobs | listed.keys():
+            if id in self._jobs:
+                self._jobs[id].miss(node, listed.get(id, set()), now_s)
+        known.jobs |= listed.keys()
+
+    def merge_entries(self, part: wire.CapturePart, now_s: float) -> None:
+        job = self._jobs.get(base.job_id(part.launch))
+        slot = job.slots.get(part.rank) if job is not None else None
+        if slot is not None and slot.beat.pid == part.pid:
+            slot.lay(part, now_s)
+
+    def set_base(
+        self, job: str, attempt: int, processes: Mapping[int, ProcessId], now_s: float
+    ) -> None:
+        found = self._jobs.get(job)
+        if found is not None:
+            found.set_base(attempt, processes, now_s)
+
+    def jobs(self) -> tuple[str, ...]:
+        return tuple(self._jobs)
+
+    def snapshot(self, job: str, now_s: float) -> Snapshot | None:
+        found = self._jobs.get(job)
+        if found is None:
+            return None
+        size = found.world_size()
+        links = self._links(now_s)
+        ranks = {rank: self._view(found, rank, links, now_s) for rank in range(size)}
+        return Snapshot(
+            job=job,
+            attempt=found.attempt,
+            world_size=size,
+            ranks=ranks,
+            groups=_used_groups(found, ranks),
+            taken_s=now_s,
+            age_s=now_s - found.attempt_since_s,
+        )
+
+    def job_meta(self, job: str, now_s: float) -> JobMeta | None:
+        found = self._jobs.get(job)
+        if found is None:
+            return None
+        links = self._links(now_s)
+        present = [slot for slot in found.slots.values() if found.is_present(slot, now_s)]
+        heard = [slot for slot in present if links.get(slot.node) is Link.LIVE]
+        beats = [slot.beat for slot in present]
+        depths = {beat.depth for beat in beats}
+        steps = [beat.step for beat in beats if beat.step is not None]
+        return JobMeta(
+            id=found.id,
+            launch=found.launch.key,
+            name=found.launch.name,
+            script=next((beat.script for beat in beats if beat.script), ""),
+            attempt=found.attempt,
+            world_size=found.world_size(),
+            reporting=len(heard),
+            nodes=tuple(sorted({slot.node for slot in present})),
+            depth=next((depth for depth in _DEPTHS if depth in depths), wire.Depth.BARE),
+            step=min(steps, default=None),
+            calls=found.calls,
+            moved_s=found.moved_s,
+            heard_s=found.heard_s,
+            processes_version=found.processes_version,
+        )
+
+    def processes(self, job: str) -> dict[int, ProcessId]:
+        found = self._jobs.get(job)
+        if found is None:
+            return {}
+        return {
+            rank: slot.process for rank, slot in found.slots.items() if slot.number >= found.attempt
+        }
+
+    def node_of(self, job: str, rank: int) -> str | None:
+        found = self._jobs.get(job)
+        slot = found.slots.get(rank) if found is not None else None
+        return slot.node if slot is not None else None
+
+    def nodes(self, now_s: float) -> tuple[NodeState, ...]:
+        return tuple(self._node_state(node, now_s) for node in self._nodes.values())
+
+    def forget(self, silent_s: float, now_s: float) -> tuple[str, ...]:
+        links = self._links(now_s)
+        old = [job.id for job in self._jobs.values() if now_s - _active_s(job, links) > silent_s]
+        for id in old:
+            del self._jobs[id]
+        for node in list(self._nodes.values()):
+            node.jobs -= set(old)
+            if now_s - node.heard_s > silent_s and not node.is_connected and not node.jobs:
+                del self._nodes[node.name]
+        return tuple(old)
+
+    def _knows(self, info: wire.GroupInfo) -> bool:
+        job = self._jobs.get(base.job_id(info.launch))
+        return job is not None and info.gid in job.groups
+
+    def _job(self, key: str, launch: wire.Launch | None, now_s: float) -> BoardJob:
+        id = base.job_id(key)
+        job = self._jobs.get(id)
+        if job is None:
+            job = BoardJob(id, launch or wire.Launch(key=key, name=key), now_s)
+            self._jobs[id] = job
+        return job
+
+    def _links(self, now_s: float) -> dict[str, Link]:
+        return {
+            node.name: node.link(now_s, self._late_s, self._lost_s) for node in self._nodes.values()
+        }
+
+    def _is_live(self, now_s: float) -> _Liveness:
+        return _Liveness(self._nodes, now_s, self._late_s, self._lost_s)
+
+    def _view(self, job: BoardJob, rank: int, links: dict[str, Link], now_s: float) -> RankView:
+        slot = job.slots.get(rank)
+        if slot is not None and job.is_present(slot, now_s):
+            return RankView(
+                rank=rank,
+                node=slot.node,
+                link=links.get(slot.node, Link.LOST),
+                age_s=now_s - slot.heard_s,
+                beat=slot.beat,
+            )
+        return self._absent(job, rank, slot, links, now_s)
+
+    def _absent(
+        self, job: BoardJob, rank: int, slot: Slot | None, links: dict[str, Link], now_s: float
+    ) -> RankView:
+        """A rank that no process holds now; after a server restart its node may still come back."""
+        stored = job.base_processes.get(rank)
+        if slot is None and stored is not None and job.attempt == job.base_attempt:
+            age_s = now_s - job.created_s
+            away = Link.LOST if age_s > self._lost_s else Link.LATE
+            link = links.get(stored[0], away)
+            return RankView(rank=rank, node=stored[0], link=link, age_s=age_s, beat=None)
+        age_s = now_s - job.attempt_since_s
+        return RankView(rank=rank, node="", link=Link.LIVE, age_s=age_s, beat=None)
+
+    def _node_state(self, node: BoardNode, now_s: float) -> NodeState:
+        beats = [
+            slot.beat
+            for id in node.jobs
+            if id in self._jobs
+            for slot in self._jobs[id].slots.values()
+            if slot.node == node.name and not slot.is_gone
+        ]
+        depths = {beat.depth for beat in beats}
+        return NodeState(
+            name=node.name,
+            hello=node.hello,
+            link=node.link(now_s, self._late_s, self._lost_s),
+            age_s=now_s - node.heard_s,
+            jobs=tuple(sorted({base.job_id(beat.launch) for beat in beats})),
+            ranks=len(beats),
+            depth=next((depth for depth in _DEPTHS if depth in depths), wire.Depth.BARE),
+            dropped=node.dropped,
+        )
+
+
+class _Liveness:
+    """Answers whether a node is heard at one moment, without computing all links for each frame."""
+
+    def __init__(
+        self, nodes: Mapping[str, BoardNode], now_s: float, late_s: float, lost_s: float
+    ) -> None:
+        self._nodes, self._now_s, self._late_s, self._lost_s = nodes, now_s, late_s, lost_s
+
+    def __call__(self, name: str) -> bool:
+        node = self._nodes.get(name)
+        if node is None:
+            return False
+        return node.link(self._now_s, self._late_s, self._lost_s) is Link.LIVE
+
+
+def _restart(beat: wire.RankBeat, launch: wire.Launch | None) -> int:
+    """The launcher's count is that of its living ranks; one that is gone may be older."""
+    if launch is None or beat.process.state == slots.GONE:
+        return beat.restart
+    return max(beat.restart, launch.restart)
+
+
+def _used_groups(job: BoardJob, ranks: Mapping[int, RankView]) -> dict[str, GroupView]:
+    used = {
+        group.gid for view in ranks.values() if view.beat is not None for group in view.beat.groups
+    }
+    used.update(call.gid for v in ranks.values() if v.beat is not None for call in v.beat.calls)
+    return {gid: job.groups[gid] for gid in used if gid in job.groups}
+
+
+def _active_s(job: BoardJob, links: Mapping[str, Link]) -> float:
+    """When the job was last alive: a rank whose process runs on a node that is heard."""
+    alive = [
+        slot.heard_s
+        for slot in job.slots.values()
+        if not slot.is_gone and links.get(slot.node) is Link.LIVE
+    ]
+    return max(alive, default=max((s.since_s for s in job.slots.values()), default=job.created_s))

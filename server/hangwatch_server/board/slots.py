@@ -1,0 +1,113 @@
+"""One rank's place in a job, and the rule by which a newer process takes it from an older one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from hangwatch_agent import wire
+
+GONE = "gone"
+# An agent that just restarted may need a moment to find its ranks again.
+ABSENT_GRACE_S = 5.0
+
+
+@dataclass(slots=True)
+class Slot:
+    """The newest process known as one rank."""
+
+    node: str
+    beat: wire.RankBeat
+    heard_s: float
+    number: int  # the attempt this process belongs to
+    restart: int  # the launcher's count at this process's start, as far as known
+    since_s: float  # when this process was first heard of
+    absent_since_s: float | None = None  # its node's heartbeats stopped listing it
+    calls: int = 0
+    overlay: dict[str, tuple[int, tuple[wire.Entry, ...]]] = field(default_factory=dict)
+
+    @property
+    def process(self) -> tuple[str, int, int]:
+        return self.node, self.beat.pid, self.beat.start_ticks
+
+    @property
+    def is_gone(self) -> bool:
+        return self.beat.process.state == GONE
+
+    def refresh(self, beat: wire.RankBeat, now_s: float) -> None:
+        """Take the same process's newer beat."""
+        self.beat = self._with_overlay(beat)
+        self.heard_s = now_s
+        self.absent_since_s = None
+
+    def miss(self, now_s: float) -> None:
+        """Its node sent a heartbeat without it: after a grace time the process counts as gone."""
+        if self.is_gone:
+            return
+        if self.absent_since_s is None:
+            self.absent_since_s = now_s
+        elif now_s - self.absent_since_s >= ABSENT_GRACE_S:
+            process = msgspec.structs.replace(self.beat.process, state=GONE)
+            self.beat = msgspec.structs.replace(self.beat, process=process)
+
+    def lay(self, part: wire.CapturePart, now_s: float) -> None:
+        """Use a capture's entries for the groups whose counter has not moved since it was taken."""
+        taken_s = now_s - part.age_s
+        beats = {group.gid: group for group in self.beat.groups}
+        for entries in part.entries:
+            group = beats.get(entries.gid)
+            if group is not None and taken_s >= self.heard_s - group.stall_s:
+                newest = entries.entries[-wire.MAX_ENTRIES :]
+                self.overlay[entries.gid] = (group.counter, newest)
+        self.beat = self._with_overlay(self.beat)
+
+    def _with_overlay(self, beat: wire.RankBeat) -> wire.RankBeat:
+        if not self.overlay:
+            return beat
+        groups = tuple(self._laid(group) for group in beat.groups)
+        return msgspec.structs.replace(beat, groups=groups) if self.overlay else beat
+
+    def _laid(self, group: wire.GroupBeat) -> wire.GroupBeat:
+        found = self.overlay.get(group.gid)
+        if found is None:
+            return group
+        counter, entries = found
+        if counter != group.counter or (group.are_entries_current and group.entries):
+            del self.overlay[group.gid]
+            return group
+        seqs = [entry.seq for entry in entries]
+        return msgspec.structs.replace(
+            group,
+            entries=entries,
+            entries_age_s=0.0,
+            are_entries_current=True,
+            seq=max(seqs) if seqs else group.seq,
+        )
+
+
+def replaces(
+    old: Slot, node: str, beat: wire.RankBeat, old_node_is_live: bool, restart: int
+) -> bool:
+    """Whether a process that is not `old`'s takes over its rank number.
+
+    On one node the later start wins. Across nodes no clocks are compared: a higher restart count
+    wins, else the holder keeps its rank while its process lives and its agent is heard, so that no
+    node can take a live rank from another.
+    """
+    if restart != old.restart:
+        return restart > old.restart
+    if node == old.node:
+        return beat.start_ticks > old.beat.start_ticks
+    if beat.process.state == GONE:
+        return False
+    return old.is_gone or not old_node_is_live
+
+
+def calls_of(beat: wire.RankBeat) -> int:
+    return sum(group.counter for group in beat.groups)
+
+
+def moved_ago_s(beat: wire.RankBeat) -> float | None:
+    """Seconds between this rank's last call on any group and the beat; None before the first."""
+    return min((group.stall_s for group in beat.groups if group.counter > 0), default=None)

@@ -1,0 +1,314 @@
+"""Asks agents for captures and makes what comes back durable before it is acknowledged.
+
+A capture always ends: complete, or partial with one reason for each rank that did not answer. What
+the stacks mean is read by `stacks`; when to take one is decided by detection or a person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Collection
+from typing import Protocol
+
+from hangwatch_agent import wire
+from hangwatch_server import logs, metrics, ranges
+from hangwatch_server.board import Board
+from hangwatch_server.board.base import job_id as id_of_launch
+from hangwatch_server.bus import Bus
+from hangwatch_server.captures import reading
+from hangwatch_server.captures.pending import Pending, absent_part
+from hangwatch_server.clock import Clock
+from hangwatch_server.db import captures as rows
+from hangwatch_server.db.engine import Database
+from hangwatch_server.errors import ConflictError, DatabaseError, NotFoundError
+from hangwatch_server.ingest.hub import Hub
+from hangwatch_server.model import Capture, CaptureState, Link, RankView, Snapshot, Tree
+
+GRACE_S = 3.0  # for the way there and back, beyond the agent's own deadline
+CHECK_S = 0.25
+MAX_RANKS = 65_536
+
+_log = logs.get()
+
+
+class PartSink(Protocol):
+    """Who else wants to see parts: detection."""
+
+    def part_arrived(self, job: str, node: str, part: wire.CapturePart, now_s: float) -> None: ...
+
+
+class Captures:
+    """Requests, parts and their end."""
+
+    def __init__(
+        self,
+        *,
+        db: Database,
+        board: Board,
+        hub: Hub,
+        bus: Bus,
+        clock: Clock,
+        sink: PartSink,
+        deadline_s: float = 15.0,
+    ) -> None:
+        self._db, self._board, self._hub, self._bus = db, board, hub, bus
+        self._clock, self._sink, self._deadline_s = clock, sink, deadline_s
+        self._pending: dict[str, Pending] = {}
+        self._evidence: set[str] = set()
+
+    async def request(
+        self,
+        job_id: str,
+        *,
+        ranks: str | None,
+        kinds: Collection[wire.CaptureKind | str],
+        native: bool,
+        by: str,
+        incident: str | None = None,
+    ) -> Capture:
+        """Store a capture and ask the agents; None for `ranks` means all of them.
+
+        Raises NotFoundError for an unknown job or rank, ConflictError for one that is over.
+        """
+        snapshot, launch = self._live(job_id)
+        wanted = _wanted(snapshot, ranks)
+        chosen = tuple(sorted({wire.CaptureKind(kind) for kind in kinds}))
+        capture = Capture(
+            id=secrets.token_hex(8),
+            job=job_id,
+            attempt=snapshot.attempt,
+            incident=incident,
+            state=CaptureState.TAKING,
+            requested_at=self._clock.now(),
+            requested_by=by,
+            ranks=ranges.text(wanted),
+            kinds=chosen,
+            native=native,
+        )
+        await rows.create(self._db, capture)
+        pending = Pending(
+            capture=capture,
+            launch=launch,
+            deadline_s=self._clock.monotonic_s() + self._deadline_s + GRACE_S,
+            waiting={rank: snapshot.ranks[rank].node for rank in wanted},
+            nodes={rank: snapshot.ranks[rank].node for rank in wanted},
+        )
+        self._pending[capture.id] = pending
+        metrics.captures_requested.inc()
+        _log.info("capture_requested", capture=capture.id, job=job_id, ranks=capture.ranks, by=by)
+        await self._ask(pending, snapshot, chosen)
+        await self._finish_if_done(pending)
+        return capture
+
+    async def deliver(self, node: str, part: wire.CapturePart) -> bool:
+        """Make a part durable; False when the node may not speak for this rank.
+
+        Raises DatabaseError when the part is not durable, and then must not be acknowledged.
+        """
+        pending = self._pending.get(part.capture)
+        if pending is not None and (
+            pending.nodes.get(part.rank) != node or pending.launch != part.launch
+        ):
+            return False
+        if pending is None and not await self._is_expected(node, part):
+            # Acknowledged all the same: an agent that keeps it would offer it for ever.
+            _log.warning("capture_part_dropped", capture=part.capture, rank=part.rank, node=node)
+            return True
+        try:
+            await rows.store_part(self._db, part, node)
+        except NotFoundError:
+            _log.info("capture_deleted_meanwhile", capture=part.capture, rank=part.rank)
+            return True
+        metrics.capture_parts_stored.inc()
+        self._sink.part_arrived(id_of_launch(part.launch), node, part, self._clock.monotonic_s())
+        self._bus.publish(f"capture:{part.capture}", {"capture": part.capture})
+        if pending is not None:
+            pending.answer(part.rank, is_missing=False)
+            await self._finish_if_done(pending)
+        return True
+
+    async def run(self) -> None:
+        """End captures whose deadline has passed; runs as long as the server."""
+        while True:
+            await asyncio.sleep(CHECK_S)
+            now_s = self._clock.monotonic_s()
+            for pending in list(self._pending.values()):
+                if now_s >= pending.deadline_s:
+                    await self._expire(pending)
+
+    async def get(self, capture_id: str) -> Capture:
+        """Raise NotFoundError for an unknown id."""
+        capture = await rows.find(self._db, capture_id)
+        if capture is None:
+            raise NotFoundError(
+                f"there is no capture '{capture_id}': its job page lists those that are kept"
+            )
+        return capture
+
+    async def wait(self, capture_id: str, timeout_s: float) -> Capture:
+        """The capture once it is finished, or as it is when `timeout_s` has passed."""
+        pending = self._pending.get(capture_id)
+        if pending is not None:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await pending.done.wait()
+            except TimeoutError:
+                pass
+        return await self.get(capture_id)
+
+    async def tree(self, capture_id: str, *, native: bool = False, framework: bool = True) -> Tree:
+        """The merged stacks, compared with the capture before it."""
+        capture = await self.get(capture_id)
+        return await reading.tree(self._db, capture, native=native, framework=framework)
+
+    async def text(self, capture_id: str) -> str:
+        """The merged stacks as plain text."""
+        capture = await self.get(capture_id)
+        return await reading.text(self._db, capture)
+
+    def has_evidence(self, incident_id: str | None) -> bool:
+        """Whether a capture of this incident is finished."""
+        return incident_id in self._evidence
+
+    async def remember(self, incident_id: str) -> None:
+        """Learn after a restart what an earlier server stored for this incident."""
+        for capture in await rows.of_incident(self._db, incident_id):
+            if capture.state is not CaptureState.TAKING:
+                self._evidence.add(incident_id)
+            elif capture.id not in self._pending:
+                # Whoever asked for it is gone; parts that still come are stored.
+                await rows.finish(self._db, capture.id, CaptureState.PARTIAL)
+
+    def _live(self, job_id: str) -> tuple[Snapshot, str]:
+        now_s = self._clock.monotonic_s()
+        snapshot = self._board.snapshot(job_id, now_s)
+        meta = self._board.job_meta(job_id, now_s)
+        if snapshot is None or meta is None:
+            raise ConflictError(
+                f"no agent reports job '{job_id}' now: captures can be taken of running jobs only"
+            )
+        return snapshot, meta.launch
+
+    async def _ask(
+        self, pending: Pending, snapshot: Snapshot, kinds: tuple[wire.CaptureKind, ...]
+    ) -> None:
+        by_node: dict[str, list[int]] = {}
+        for rank in sorted(pending.waiting):
+            why = _why_not(snapshot.ranks[rank])
+            if why:
+                await self._give_up(pending, snapshot.ranks[rank], why, "")
+            else:
+                by_node.setdefault(snapshot.ranks[rank].node, []).append(rank)
+        async with asyncio.TaskGroup() as group:
+            for node, of_node in by_node.items():
+                group.create_task(self._ask_node(pending, snapshot, node, of_node, kinds))
+
+    async def _ask_node(
+        self,
+        pending: Pending,
+        snapshot: Snapshot,
+        node: str,
+        of_node: list[int],
+        kinds: tuple[wire.CaptureKind, ...],
+    ) -> None:
+        frame = wire.TakeCapture(
+            capture=pending.capture.id,
+            targets=tuple(wire.Target(launch=pending.launch, rank=rank) for rank in of_node),
+            kinds=kinds,
+            native=pending.capture.native,
+            deadline_s=self._deadline_s,
+        )
+        if await self._hub.send(node, frame):
+            return
+        for rank in of_node:
+            await self._give_up(
+                pending,
+                snapshot.ranks[rank],
+                f"the agent of node '{node}' is not connected",
+                f"check on {node} that `hangwatch agent` runs",
+            )
+
+    async def _expire(self, pending: Pending) -> None:
+        snapshot = self._board.snapshot(pending.capture.job, self._clock.monotonic_s())
+        for rank, node in list(pending.waiting.items()):
+            view = snapshot.ranks.get(rank) if snapshot is not None else None
+            is_away = view is None or view.link is not Link.LIVE
+            why = "its agent was lost meanwhile" if is_away else "its agent did not answer in time"
+            missing = view or RankView(rank=rank, node=node, link=Link.LOST, age_s=0, beat=None)
+            if not await self._give_up(pending, missing, why, f"look at the agent's log on {node}"):
+                return
+        await self._finish_if_done(pending)
+
+    async def _give_up(self, pending: Pending, view: RankView, why: str, remedy: str) -> bool:
+        """Store why a rank is missing; False when the database did not take it: tried again."""
+        pid = view.beat.pid if view.beat is not None else 0
+        part = absent_part(pending.capture.id, pending.launch, view.rank, pid, why, remedy)
+        try:
+            await rows.store_part(self._db, part, pending.nodes.get(view.rank, view.node))
+        except NotFoundError:
+            _log.info("capture_deleted_meanwhile", capture=pending.capture.id)
+        except DatabaseError as error:
+            _log.warning("capture_reason_not_stored", capture=part.capture, error=str(error))
+            metrics.database_failures.inc()
+            return False
+        pending.answer(view.rank, is_missing=True)
+        return True
+
+    async def _finish_if_done(self, pending: Pending) -> None:
+        if pending.waiting or pending.done.is_set():
+            return
+        state = CaptureState.PARTIAL if pending.missing else CaptureState.COMPLETE
+        capture = pending.capture
+        try:
+            await rows.finish(self._db, capture.id, state)
+        except DatabaseError as error:
+            _log.warning("capture_end_not_stored", capture=capture.id, error=str(error))
+            metrics.database_failures.inc()
+            return  # the deadline comes back to it
+        pending.done.set()
+        self._pending.pop(capture.id, None)
+        if capture.incident is not None:
+            self._evidence.add(capture.incident)
+            self._bus.publish(f"incident:{capture.incident}", {"incident": capture.incident})
+        self._bus.publish(f"capture:{capture.id}", {"capture": capture.id})
+        self._bus.publish(f"job:{capture.job}", {"job": capture.job})
+        _log.info(
+            "capture_finished",
+            capture=capture.id,
+            job=capture.job,
+            state=state,
+            answered=pending.answered,
+            missing=pending.missing,
+        )
+
+    async def _is_expected(self, node: str, part: wire.CapturePart) -> bool:
+        """Whether a late part belongs to a stored capture of a rank that runs on this node."""
+        job = id_of_launch(part.launch)
+        capture = await rows.find(self._db, part.capture)
+        if capture is None or capture.job != job or part.rank not in ranges.parse(capture.ranks):
+            return False
+        asked = {row.rank: row.node for row in capture.parts}
+        return asked.get(part.rank, self._board.node_of(job, part.rank)) == node
+
+
+def _wanted(snapshot: Snapshot, spec: str | None) -> tuple[int, ...]:
+    if spec is None:
+        return tuple(sorted(snapshot.ranks))[:MAX_RANKS]
+    wanted = ranges.parse(spec)
+    unknown = [rank for rank in wanted if rank not in snapshot.ranks]
+    if unknown or not wanted:
+        raise NotFoundError(
+            f"the job has no rank {ranges.text(unknown) or '(none given)'}: "
+            f"its ranks are 0-{snapshot.world_size - 1}"
+        )
+    return wanted[:MAX_RANKS]
+
+
+def _why_not(view: RankView) -> str:
+    """Why a rank need not be asked; "" when it can be."""
+    if view.beat is None:
+        return "no agent has reported this rank"
+    if view.beat.process.state == "gone":
+        return f"its process is gone: {view.beat.process.exit_reason or 'cause unknown'}"
+    return ""

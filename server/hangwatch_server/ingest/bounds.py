@@ -1,0 +1,127 @@
+"""Limits on what a well-formed frame may say: counts, ranks, lengths, finite numbers.
+
+Whatever passes here cannot make the board or a diagnosis grow beyond its bounds. The form of frames
+is `wire`'s matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from hangwatch_agent import wire
+from hangwatch_agent.wire import WireError
+from hangwatch_server import ranges
+from hangwatch_server.errors import BadRangeError
+
+MAX_WORLD_SIZE = 262_144
+MAX_LAUNCHES = 256
+MAX_CHILDREN = 1024
+MAX_CALLS = 1024
+MAX_PEERS = 16_384
+MAX_NAME = 255
+MAX_AGE_S = 10 * 365 * 86_400.0
+
+
+def check_hello(hello: wire.Hello) -> None:
+    """Raise WireError for a hello that cannot be accepted."""
+    if not 0 < len(hello.node) <= MAX_NAME or not hello.node.isprintable():
+        raise WireError(f"a node's name has 1 to {MAX_NAME} printable characters")
+    _texts((hello.version, hello.boot_id, hello.stacks, hello.stacks_remedy))
+
+
+def check_heartbeat(heartbeat: wire.Heartbeat) -> None:
+    """Raise WireError for a heartbeat that is over a limit or contradicts itself."""
+    _count(len(heartbeat.ranks), wire.MAX_RANKS_PER_NODE, "ranks")
+    _count(len(heartbeat.launches), MAX_LAUNCHES, "launches")
+    _count(len(heartbeat.groups), wire.MAX_GROUPS_PER_RANK * 8, "groups")
+    for launch in heartbeat.launches:
+        _texts((launch.key, launch.name))
+        if not launch.key or not 0 <= launch.restart <= 1_000_000:
+            raise WireError("a launch has a key and a restart count from 0 to 1,000,000")
+    for info in heartbeat.groups:
+        _check_group(info)
+    seen: set[tuple[str, int, int, int]] = set()
+    for beat in heartbeat.ranks:
+        _check_rank(beat)
+        key = (beat.launch, beat.rank, beat.pid, beat.start_ticks)
+        if key in seen:
+            raise WireError(f"rank {beat.rank} of one process is listed twice")
+        seen.add(key)
+
+
+def check_part(part: wire.CapturePart) -> None:
+    """Raise WireError for a capture part that is over a limit."""
+    _texts((part.capture, part.launch, part.reason, part.remedy))
+    _numbers((part.age_s,))
+    if not 0 <= part.rank < MAX_WORLD_SIZE:
+        raise WireError(f"rank {part.rank} is not between 0 and {MAX_WORLD_SIZE - 1}")
+    _count(len(part.stacks), MAX_CHILDREN, "processes in a capture")
+    for process in part.stacks:
+        _count(len(process.threads), wire.MAX_THREADS, "threads")
+        for thread in process.threads:
+            _count(len(thread.frames), wire.MAX_FRAMES_PER_STACK, "frames of a stack")
+    _count(len(part.entries), wire.MAX_GROUPS_PER_RANK, "groups in a capture")
+
+
+def _check_group(info: wire.GroupInfo) -> None:
+    _texts((info.launch, info.name, info.description, info.backend))
+    if info.gid != wire.gid_of(info.launch, info.name, info.ranks, info.epoch):
+        raise WireError(f"group {info.gid[:40]!r} is not the id of its name, ranks and epoch")
+    _count(len(info.ranks), wire.MAX_FRAME_BYTES, "characters of a rank set")
+
+
+def check_ranges(groups: Iterable[wire.GroupInfo]) -> None:
+    """Raise WireError for rank sets that cannot be read; only for groups that are new."""
+    for info in groups:
+        try:
+            members = ranges.parse(info.ranks)
+        except BadRangeError as error:
+            raise WireError(f"group {info.gid}: {error}") from error
+        if not members or members[-1] >= MAX_WORLD_SIZE:
+            raise WireError(f"group {info.gid} has no ranks, or ranks over {MAX_WORLD_SIZE - 1}")
+
+
+def _check_rank(beat: wire.RankBeat) -> None:
+    if not 0 <= beat.rank < MAX_WORLD_SIZE or not 0 <= beat.world_size <= MAX_WORLD_SIZE:
+        raise WireError(
+            f"rank {beat.rank} of {beat.world_size} is not within 0 to {MAX_WORLD_SIZE - 1}"
+        )
+    if beat.world_size and beat.rank >= beat.world_size:
+        raise WireError(f"rank {beat.rank} cannot be in a world of {beat.world_size}")
+    if not beat.launch or not 0 <= beat.restart <= 1_000_000:
+        raise WireError("a rank names its launch and a restart count from 0 to 1,000,000")
+    _count(len(beat.groups), wire.MAX_GROUPS_PER_RANK, "groups of a rank")
+    _count(len(beat.calls), MAX_CALLS, "open calls of a rank")
+    _count(len(beat.p2p), MAX_PEERS, "peers of a rank")
+    _count(len(beat.process.children), MAX_CHILDREN, "children of a rank")
+    _texts((beat.launch, beat.script, beat.phase, beat.process.exit_reason, *beat.lacks))
+    _numbers((beat.beat_age_s, beat.phase_s, beat.phase_limit_s, beat.process.main_cpu_share))
+    _numbers(wait.age_s for wait in beat.waits)
+    _numbers(call.age_s for call in beat.calls)
+    for group in beat.groups:
+        _count(len(group.entries), wire.MAX_ENTRIES, "entries of a group")
+        _numbers((group.stall_s, group.entries_age_s))
+        if group.counter < 0:
+            raise WireError("a counter cannot be negative")
+
+
+def _count(count: int, limit: int, what: str) -> None:
+    if count > limit:
+        raise WireError(f"{count} {what} are over the limit of {limit}")
+
+
+def _texts(texts: Iterable[str]) -> None:
+    for text in texts:
+        if len(text) > wire.MAX_TEXT:
+            raise WireError(
+                f"a text of {len(text)} characters is over the limit of {wire.MAX_TEXT}"
+            )
+
+
+def _numbers(numbers: Iterable[float | None]) -> None:
+    for number in numbers:
+        # One chained comparison also catches NaN.
+        if number is not None and not -1.0 <= number <= MAX_AGE_S:
+            shown = number if math.isfinite(number) else repr(number)
+            raise WireError(f"{shown} is no duration in seconds")

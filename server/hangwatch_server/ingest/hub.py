@@ -1,0 +1,101 @@
+"""The live connections of agents, one per node, and sending to them. It reads nothing from them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from hangwatch_agent import wire
+from hangwatch_server import logs, metrics
+from hangwatch_server.errors import HangwatchError
+
+SEND_TIMEOUT_S = 5.0
+# A connection that was silent for longer may be replaced: the agent's machine may have lost its
+# address or its power without a closing packet, and must not lock itself out.
+HALF_DEAD_S = 5.0
+
+_log = logs.get()
+
+
+class Line(Protocol):
+    """What the hub needs of a connection."""
+
+    async def send_bytes(self, data: bytes) -> None: ...
+
+    async def close(self, code: int, reason: str) -> None: ...
+
+
+class DuplicateNodeError(HangwatchError):
+    """Another live connection speaks for this node."""
+
+
+class Connection:
+    """One accepted agent."""
+
+    def __init__(self, node: str, line: Line, now_s: float) -> None:
+        self.node = node
+        self.heard_s = now_s
+        self._line = line
+        self._lock = asyncio.Lock()
+
+    async def send(self, frame: wire.ServerFrame) -> bool:
+        """Return False when the agent could not be reached in time."""
+        try:
+            async with asyncio.timeout(SEND_TIMEOUT_S), self._lock:
+                await self._line.send_bytes(wire.encode(frame))
+        except (TimeoutError, OSError, RuntimeError) as error:
+            # Starlette and uvicorn raise RuntimeError for a socket that is closed already.
+            _log.info("agent_unreachable", node=self.node, error=repr(error))
+            return False
+        return True
+
+    async def close(self, code: int, reason: str) -> None:
+        try:
+            async with asyncio.timeout(SEND_TIMEOUT_S):
+                await self._line.close(code, reason[:100])
+        except (TimeoutError, OSError, RuntimeError):
+            _log.debug("connection_closed_already", node=self.node)
+
+
+class Hub:
+    """Knows the connection of each node."""
+
+    def __init__(self) -> None:
+        self._connections: dict[str, Connection] = {}
+
+    def join(self, connection: Connection, now_s: float) -> Connection | None:
+        """Make this the node's connection; return a half-dead one that it replaces.
+
+        Raises DuplicateNodeError while another connection of the node is alive.
+        """
+        old = self._connections.get(connection.node)
+        if old is not None and now_s - old.heard_s <= HALF_DEAD_S:
+            raise DuplicateNodeError(
+                f"an agent for node '{connection.node}' is connected already: stop one of the two, "
+                "or give this one another name with --node"
+            )
+        self._connections[connection.node] = connection
+        metrics.agents_connected.set(len(self._connections))
+        return old
+
+    def leave(self, connection: Connection) -> bool:
+        """Return whether this was still the node's connection."""
+        if self._connections.get(connection.node) is not connection:
+            return False
+        del self._connections[connection.node]
+        metrics.agents_connected.set(len(self._connections))
+        return True
+
+    def has(self, node: str) -> bool:
+        return node in self._connections
+
+    async def send(self, node: str, frame: wire.ServerFrame) -> bool:
+        """Return False when the node is not connected or could not be reached in time."""
+        connection = self._connections.get(node)
+        return connection is not None and await connection.send(frame)
+
+    async def close_all(self, reason: str) -> None:
+        """Say goodbye to every agent: the server stops."""
+        async with asyncio.TaskGroup() as group:
+            for connection in list(self._connections.values()):
+                group.create_task(connection.close(1001, reason))

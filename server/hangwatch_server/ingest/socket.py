@@ -1,0 +1,216 @@
+"""The WebSocket of an agent: authorise, greet, read frames until it ends, refuse with a reason.
+
+Whatever one connection sends, only that connection suffers. What frames mean is decided by the
+board and the captures service.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import TypeVar
+
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+
+import hangwatch_server
+from hangwatch_agent import wire
+from hangwatch_server import logs, metrics, security
+from hangwatch_server.db.tokens import Token
+from hangwatch_server.errors import DatabaseError
+from hangwatch_server.ingest import bounds, hub
+from hangwatch_server.ingest.hub import Connection
+from hangwatch_server.services import Services
+
+HELLO_TIMEOUT_S = 10.0
+IDLE_TIMEOUT_S = 60.0
+POLICY_VIOLATION = 1008
+
+router = APIRouter()
+_log = logs.get()
+
+T = TypeVar("T")
+
+
+class RefusalError(Exception):
+    """Ends a connection with a wire.Refused."""
+
+    def __init__(self, code: str, reason: str, retry_after_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.frame = wire.Refused(code=code, reason=reason, retry_after_s=retry_after_s)
+
+
+@router.websocket("/api/v1/agent/stream")
+async def stream(websocket: WebSocket) -> None:
+    """One agent, from its hello to its end."""
+    services: Services = websocket.app.state.services
+    await websocket.accept()
+    try:
+        await _serve(websocket, services)
+    except RefusalError as refusal:
+        await _refuse(websocket, refusal.frame)
+    except (WebSocketDisconnect, ConnectionError):
+        pass
+    except Exception:
+        # The boundary of a connection: a defect here must not reach the others.
+        _log.exception("connection_failed")
+        await _refuse(
+            websocket,
+            wire.Refused(code="internal", reason="the server failed on this", retry_after_s=5.0),
+        )
+
+
+async def _serve(websocket: WebSocket, services: Services) -> None:
+    token = await _authorise(websocket, services)
+    hello = await _hello(websocket, token)
+    connection = Connection(hello.node, websocket, services.clock.monotonic_s())
+    await _join(services, connection)
+    now_s = services.clock.monotonic_s()
+    services.board.hello(hello.node, hello, now_s)
+    _log.info("agent_connected", node=hello.node, version=hello.version)
+    services.bus.publish("nodes", {"node": hello.node})
+    try:
+        await connection.send(
+            wire.Welcome(
+                protocol=wire.PROTOCOL,
+                version=hangwatch_server.__version__,
+                interval_s=services.settings.interval_s,
+            )
+        )
+        while True:
+            data = await _receive(websocket, IDLE_TIMEOUT_S)
+            connection.heard_s = services.clock.monotonic_s()
+            await _take(services, connection, _decoded(data))
+    finally:
+        if services.hub.leave(connection):
+            services.board.disconnected(hello.node, services.clock.monotonic_s())
+            services.bus.publish("nodes", {"node": hello.node})
+            _log.info("agent_disconnected", node=hello.node)
+
+
+async def _authorise(websocket: WebSocket, services: Services) -> Token:
+    scheme, _, text = websocket.headers.get("authorization", "").partition(" ")
+    try:
+        token = await services.tokens.check(text.strip()) if scheme.lower() == "bearer" else None
+    except DatabaseError as error:
+        raise RefusalError("unavailable", str(error), retry_after_s=5.0) from error
+    if token is None:
+        raise RefusalError(
+            "unauthorised",
+            "the token is missing, unknown, revoked or expired: make one with "
+            "`hangwatch token create --scope agent --node NODE` and start the agent with --token",
+        )
+    if security.Scope.AGENT not in security.granted(token.scopes):
+        raise RefusalError(
+            "unauthorised", f"token '{token.name}' has no scope agent: use an agent's token"
+        )
+    return token
+
+
+async def _hello(websocket: WebSocket, token: Token) -> wire.Hello:
+    frame = _decoded(await _receive(websocket, HELLO_TIMEOUT_S))
+    if not isinstance(frame, wire.Hello):
+        raise RefusalError("protocol", "the first frame must be a hello")
+    if frame.protocol != wire.PROTOCOL:
+        raise RefusalError(
+            "protocol",
+            f"agent {frame.version[:40]} speaks protocol {frame.protocol}, this server "
+            f"{wire.PROTOCOL}: install the same version of hangwatch on both",
+        )
+    _checked(bounds.check_hello, frame)
+    if token.node is not None and token.node != frame.node:
+        raise RefusalError(
+            "wrong_node",
+            f"token '{token.name}' is bound to node '{token.node}' and cannot speak for "
+            f"'{frame.node}': make a token for that node, or start the agent with --node",
+        )
+    return frame
+
+
+async def _join(services: Services, connection: Connection) -> None:
+    try:
+        old = services.hub.join(connection, services.clock.monotonic_s())
+    except hub.DuplicateNodeError as error:
+        raise RefusalError("duplicate_node", str(error), retry_after_s=hub.HALF_DEAD_S) from error
+    if old is not None:
+        _log.warning("agent_replaced", node=connection.node)
+        await old.close(POLICY_VIOLATION, "replaced by a newer connection of the node")
+
+
+async def _take(services: Services, connection: Connection, frame: wire.AgentFrame) -> None:
+    """Hand one frame to whom it concerns."""
+    now_s = connection.heard_s
+    if isinstance(frame, wire.Heartbeat):
+        _checked(bounds.check_heartbeat, frame)
+        _checked(bounds.check_ranges, services.board.unknown_groups(frame))
+        services.board.apply(connection.node, frame, now_s)
+        metrics.frames_received.labels("heartbeat").inc()
+    elif isinstance(frame, wire.CapturePart):
+        _checked(bounds.check_part, frame)
+        await _deliver(services, connection, frame)
+        metrics.frames_received.labels("capture_part").inc()
+    else:
+        code = "protocol" if frame.node == connection.node else "wrong_node"
+        raise RefusalError(
+            code, f"this connection speaks for node '{connection.node}', which said hello already"
+        )
+
+
+async def _deliver(services: Services, connection: Connection, part: wire.CapturePart) -> None:
+    try:
+        is_accepted = await services.captures.deliver(connection.node, part)
+    except DatabaseError as error:
+        # Not acknowledged, so the agent keeps the part and sends it again after it reconnects.
+        raise RefusalError("unavailable", str(error), retry_after_s=5.0) from error
+    if not is_accepted:
+        raise RefusalError(
+            "wrong_node",
+            f"rank {part.rank} of this capture is not a rank of node '{connection.node}'",
+        )
+    await connection.send(wire.Stored(capture=part.capture, launch=part.launch, rank=part.rank))
+
+
+async def _receive(websocket: WebSocket, timeout_s: float) -> bytes:
+    try:
+        async with asyncio.timeout(timeout_s):
+            message = await websocket.receive()
+    except TimeoutError as error:
+        raise RefusalError(
+            "protocol", f"no frame for {timeout_s:.0f} s", retry_after_s=1.0
+        ) from error
+    if message["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect(message.get("code", 1005))
+    data = message.get("bytes")
+    if data is None:
+        raise RefusalError("malformed", "frames are binary msgpack, this one was text")
+    if len(data) > wire.MAX_FRAME_BYTES:
+        raise RefusalError(
+            "too_large",
+            f"a frame of {len(data)} bytes is over the limit of {wire.MAX_FRAME_BYTES}",
+        )
+    return bytes(data)
+
+
+def _decoded(data: bytes) -> wire.AgentFrame:
+    try:
+        return wire.decode_from_agent(data)
+    except wire.WireError as error:
+        raise RefusalError("malformed", str(error)) from error
+
+
+def _checked(check: Callable[[T], None], subject: T) -> None:
+    try:
+        check(subject)
+    except wire.WireError as error:
+        raise RefusalError("malformed", str(error)) from error
+
+
+async def _refuse(websocket: WebSocket, frame: wire.Refused) -> None:
+    metrics.frames_refused.labels(frame.code).inc()
+    client = websocket.client.host if websocket.client else ""
+    _log.warning("agent_refused", code=frame.code, client=client, reason=frame.reason)
+    # The other side may be gone, which Starlette reports as RuntimeError or OSError.
+    with contextlib.suppress(RuntimeError, OSError, TimeoutError, WebSocketDisconnect):
+        async with asyncio.timeout(hub.SEND_TIMEOUT_S):
+            await websocket.send_bytes(wire.encode(frame))
+            await websocket.close(POLICY_VIOLATION, frame.reason[:100])

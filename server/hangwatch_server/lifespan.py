@@ -1,0 +1,138 @@
+"""Starts the parts of a server in order, and stops them in reverse. It makes no decisions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from hangwatch_agent import wire
+from hangwatch_server import logs
+from hangwatch_server.board import MemoryBoard
+from hangwatch_server.bus import MemoryBus
+from hangwatch_server.captures.service import Captures
+from hangwatch_server.clock import Clock, SystemClock
+from hangwatch_server.db import migrate
+from hangwatch_server.db.embedded import EmbeddedPostgres
+from hangwatch_server.db.engine import Database
+from hangwatch_server.detect import DetectSettings
+from hangwatch_server.incidents.keeper import Keeper
+from hangwatch_server.ingest.hub import Hub
+from hangwatch_server.security import Authenticator
+from hangwatch_server.services import Services
+from hangwatch_server.settings import ServerSettings
+from hangwatch_server.watch.leases import Leases
+from hangwatch_server.watch.ledger import Ledger
+from hangwatch_server.watch.loop import Loop
+from hangwatch_server.watch.samples import Samples
+from hangwatch_server.watch.view import Watch
+
+_log = logs.get()
+
+
+@asynccontextmanager
+async def running(settings: ServerSettings, clock: Clock | None = None) -> AsyncIterator[Services]:
+    """All services of one server: database first, detection last; stopped in reverse.
+
+    Raises DataFolderError or DatabaseError, fit to show, when there is no database to work with.
+    """
+    async with AsyncExitStack() as stack:
+        db = await _database(settings, stack)
+        services, loop = _build(settings, clock or SystemClock(), db)
+        tasks = [
+            asyncio.create_task(loop.run(), name="watch"),
+            asyncio.create_task(services.captures.run(), name="captures"),
+        ]
+        stack.push_async_callback(_stop, services, tasks)
+        _log.info("server_started", database="given" if settings.database_url else "embedded")
+        yield services
+
+
+def detect_settings(settings: ServerSettings) -> DetectSettings:
+    """The limits of detection out of all settings: same names, same units."""
+    names = [item.name for item in dataclasses.fields(DetectSettings)]
+    return DetectSettings(**{name: getattr(settings, name) for name in names})
+
+
+async def _database(settings: ServerSettings, stack: AsyncExitStack) -> Database:
+    url = settings.database_url
+    if not url:
+        embedded = EmbeddedPostgres(settings.data_dir)
+        url = await asyncio.to_thread(embedded.start)
+        stack.push_async_callback(asyncio.to_thread, embedded.stop)
+    await migrate.upgrade(url)
+    db = Database(url)
+    await db.open()
+    stack.push_async_callback(db.close)
+    return db
+
+
+def _build(settings: ServerSettings, clock: Clock, db: Database) -> tuple[Services, Loop]:
+    board = MemoryBoard(late_s=settings.agent_late_s, lost_s=settings.agent_lost_s)
+    bus, hub, sink = MemoryBus(), Hub(), _LateSink()
+    captures = Captures(
+        db=db,
+        board=board,
+        hub=hub,
+        bus=bus,
+        clock=clock,
+        sink=sink,
+        deadline_s=settings.capture_deadline_s,
+    )
+    leases = Leases(db, _holder(), settings.lease_ttl_s)
+    loop = Loop(
+        settings=settings,
+        limits=detect_settings(settings),
+        clock=clock,
+        db=db,
+        board=board,
+        bus=bus,
+        captures=captures,
+        samples=Samples(),
+        ledger=Ledger(db, board, bus, captures, Keeper(db), leases),
+        leases=leases,
+    )
+    sink.loop = loop
+    watch = Watch(loop=loop, db=db, board=board, bus=bus, captures=captures, clock=clock)
+    services = Services(
+        settings=settings,
+        clock=clock,
+        db=db,
+        board=board,
+        bus=bus,
+        hub=hub,
+        captures=captures,
+        watch=watch,
+        tokens=Authenticator(db),
+    )
+    return services, loop
+
+
+class _LateSink:
+    """Breaks the circle of captures, which feed the loop, and the loop, which asks for captures."""
+
+    loop: Loop | None = None
+
+    def part_arrived(self, job: str, node: str, part: wire.CapturePart, now_s: float) -> None:
+        if self.loop is not None:
+            self.loop.part_arrived(job, node, part, now_s)
+
+
+async def _stop(services: Services, tasks: list[asyncio.Task[None]]) -> None:
+    services.bus.close()
+    await services.hub.close_all("the server is stopping")
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def _holder() -> str:
+    """Unique to this run of this process."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"

@@ -1,0 +1,70 @@
+"""Every metric of the server, with Prometheus name, unit and a sentence of help. None per rank."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+registry = CollectorRegistry(auto_describe=True)
+
+frames_received = Counter(
+    "hangwatch_frames_received_total",
+    "Frames accepted from agents, by type.",
+    ["type"],
+    registry=registry,
+)
+frames_refused = Counter(
+    "hangwatch_frames_refused_total",
+    "Frames or connections of agents that were refused, by code.",
+    ["code"],
+    registry=registry,
+)
+agents_connected = Gauge(
+    "hangwatch_agents_connected", "Agents with a live connection.", registry=registry
+)
+jobs_watched = Gauge("hangwatch_jobs_watched", "Jobs that the board holds.", registry=registry)
+bus_events_dropped = Counter(
+    "hangwatch_bus_events_dropped_total",
+    "Events that a slow subscriber lost.",
+    registry=registry,
+)
+tick_seconds = Histogram(
+    "hangwatch_tick_seconds",
+    "Time that one look at all jobs took.",
+    buckets=(0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+    registry=registry,
+)
+watch_failures = Counter(
+    "hangwatch_watch_failures_total",
+    "Looks at a job that failed with an unexpected error.",
+    registry=registry,
+)
+database_failures = Counter(
+    "hangwatch_database_failures_total",
+    "Writes that the database did not take and that will be tried again.",
+    registry=registry,
+)
+verdicts_changed = Counter(
+    "hangwatch_verdicts_changed_total",
+    "Verdicts whose state, kind, culprits or incident changed, by new state.",
+    ["state"],
+    registry=registry,
+)
+captures_requested = Counter(
+    "hangwatch_captures_requested_total", "Captures requested from agents.", registry=registry
+)
+capture_parts_stored = Counter(
+    "hangwatch_capture_parts_stored_total", "Parts of captures made durable.", registry=registry
+)
+
+http_requests = Counter(
+    "hangwatch_http_requests_total",
+    "HTTP requests by status of the answer; 0 is one that got none.",
+    ["status"],
+    registry=registry,
+)
+
+
+def render() -> bytes:
+    """All metrics in the Prometheus text format."""
+    return generate_latest(registry)

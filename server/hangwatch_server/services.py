@@ -1,0 +1,30 @@
+"""The parts of a running server, handed to the doors as one object. Built by `lifespan`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hangwatch_server.board import Board
+from hangwatch_server.bus import Bus
+from hangwatch_server.captures.service import Captures
+from hangwatch_server.clock import Clock
+from hangwatch_server.db.engine import Database
+from hangwatch_server.ingest.hub import Hub
+from hangwatch_server.security import Authenticator
+from hangwatch_server.settings import ServerSettings
+from hangwatch_server.watch.view import Watch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What handlers need; everything else is reached through these."""
+
+    settings: ServerSettings
+    clock: Clock
+    db: Database
+    board: Board
+    bus: Bus
+    hub: Hub
+    captures: Captures
+    watch: Watch
+    tokens: Authenticator

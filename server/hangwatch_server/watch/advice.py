@@ -1,0 +1,78 @@
+"""What a scheduler should do about a job, and which nodes to leave out (DESIGN section 6).
+
+A node is left out only when the evidence points at the node, not merely at a rank on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hangwatch_server.model import Action, Condition, Culprit, Finding, Kind, Snapshot, State
+
+# Three confirmed incidents within a month: two can be one user's bad day.
+REPEAT_OFFENDER = 3
+_PROGRAM_ERRORS = {Kind.MISMATCH, Kind.DEADLOCK, Kind.UNMATCHED_P2P}
+# A D state on these is the file server's trouble, which every node has alike.
+_NETWORK_STORAGE = ("nfs", "rpc", "lustre", "ll_", "ceph", "fuse", "gpfs", "cifs", "smb", "beegfs")
+
+
+def action(
+    state: State,
+    finding: Finding,
+    snapshot: Snapshot,
+    incidents_by_node: Mapping[str, int],
+    *,
+    evidence_stored: bool,
+) -> Action:
+    """The advice for a state; `incidents_by_node` counts the last 30 days."""
+    excluded = _excluded(finding, snapshot, incidents_by_node) if _is_over(state) else ()
+    return Action(
+        advice=_advice(state, finding.kind, bool(excluded)),
+        exclude_nodes=excluded,
+        evidence_stored=evidence_stored,
+    )
+
+
+def _is_over(state: State) -> bool:
+    return state in (State.HUNG, State.FAILED)
+
+
+def _advice(state: State, kind: Kind, has_excluded: bool) -> str:
+    if _is_over(state):
+        if has_excluded:
+            return "restart_excluding"
+        # A restarted program makes the same wrong calls again.
+        return "investigate" if kind in _PROGRAM_ERRORS else "restart"
+    if state is State.SLOW:
+        return "investigate"
+    if state in (State.SUSPECTED, State.EXPECTED_WAIT, State.UNKNOWN):
+        return "wait"
+    return "none"
+
+
+def _excluded(
+    finding: Finding, snapshot: Snapshot, incidents_by_node: Mapping[str, int]
+) -> tuple[str, ...]:
+    nodes = {
+        culprit.node
+        for culprit in finding.culprits
+        if culprit.node and _blames_node(culprit, snapshot, incidents_by_node)
+    }
+    return tuple(sorted(nodes))
+
+
+def _blames_node(
+    culprit: Culprit, snapshot: Snapshot, incidents_by_node: Mapping[str, int]
+) -> bool:
+    if culprit.condition is Condition.NODE_LOST:
+        return True
+    if incidents_by_node.get(culprit.node, 0) >= REPEAT_OFFENDER:
+        return True
+    view = snapshot.ranks.get(culprit.rank)
+    if view is None or view.beat is None:
+        return False
+    if view.beat.gpu is not None and view.beat.gpu.xid:
+        return True
+    wchan = view.beat.process.wchan
+    is_local = bool(wchan) and not any(name in wchan for name in _NETWORK_STORAGE)
+    return culprit.condition is Condition.UNINTERRUPTIBLE and is_local

@@ -1,0 +1,165 @@
+"""Makes durable what a look at a job has found: job, incident, verdict, in that order.
+
+Each look tries again what the last one could not write, so a database that is away costs no state;
+while it is away nothing is asked of it for a moment, and detection goes on in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+
+from hangwatch_server import logs, metrics
+from hangwatch_server.board import Board
+from hangwatch_server.bus import Bus
+from hangwatch_server.captures.service import Captures
+from hangwatch_server.db import incidents as incident_rows
+from hangwatch_server.db import jobs as job_rows
+from hangwatch_server.db.engine import Database
+from hangwatch_server.db.leases import Lease
+from hangwatch_server.detect import Decision
+from hangwatch_server.errors import ConflictError, DatabaseError, NotFoundError, StaleLeaseError
+from hangwatch_server.incidents.keeper import Keeper
+from hangwatch_server.model import Incident, State
+from hangwatch_server.watch import verdicts
+from hangwatch_server.watch.leases import Leases
+from hangwatch_server.watch.watched import Watched
+
+WRITE_TIMEOUT_S = 5.0
+AWAY_S = 2.0
+SAVE_EVERY_S = 20.0
+_OVER = (State.FINISHED, State.FAILED)
+_log = logs.get()
+
+
+class Ledger:
+    """Writes of the loop, guarded by each job's lease."""
+
+    def __init__(
+        self,
+        db: Database,
+        board: Board,
+        bus: Bus,
+        captures: Captures,
+        keeper: Keeper,
+        leases: Leases,
+    ) -> None:
+        self._db, self._board, self._bus = db, board, bus
+        self._captures, self._keeper, self._leases = captures, keeper, leases
+        self._away_until_s = 0.0
+
+    async def write(self, watched: Watched, decision: Decision, now_s: float) -> bool:
+        """Whether this process owns the job and all of it is durable."""
+        if now_s < self._away_until_s:
+            return False
+        try:
+            async with asyncio.timeout(WRITE_TIMEOUT_S):
+                return await self._write(watched, decision, now_s)
+        except (DatabaseError, TimeoutError) as error:
+            self._away_until_s = now_s + AWAY_S
+            metrics.database_failures.inc()
+            _log.warning("database_away", job=watched.id, error=str(error) or "no answer in time")
+        except StaleLeaseError as error:
+            self._leases.lose(watched.id)
+            _log.warning("lease_stale", job=watched.id, error=str(error))
+        except (NotFoundError, ConflictError) as error:
+            # Deleted by an administrator, or changed by a person in between: write it anew.
+            watched.saved_s = watched.stored_key = watched.applied_key = None
+            self._keeper.forget(watched.id)
+            _log.info("job_written_anew", job=watched.id, error=str(error))
+        return False
+
+    async def load(self, watched: Watched, now_s: float) -> bool:
+        """Read what an earlier process stored of a job, once; False while the database is away."""
+        if watched.is_loaded:
+            return True
+        if now_s < self._away_until_s:
+            return False
+        try:
+            async with asyncio.timeout(WRITE_TIMEOUT_S):
+                await self._load(watched, now_s)
+        except (DatabaseError, TimeoutError) as error:
+            self._away_until_s = now_s + AWAY_S
+            metrics.database_failures.inc()
+            _log.warning("database_away", job=watched.id, error=str(error) or "no answer in time")
+            return False
+        watched.is_loaded = True
+        return True
+
+    def forget(self, job: str) -> None:
+        self._keeper.forget(job)
+
+    async def _load(self, watched: Watched, now_s: float) -> None:
+        stored = await job_rows.find(self._db, watched.id)
+        if stored is None:
+            return
+        attempt = await job_rows.stored_attempt(self._db, watched.id)
+        if attempt is not None:
+            self._board.set_base(watched.id, attempt.attempt, attempt.processes, now_s)
+        watched.first_seen = stored.first_seen
+        watched.verdict = stored.verdict
+        watched.stored_key = verdicts.key(stored.verdict)
+        active = await incident_rows.active(self._db, watched.id, stored.attempt)
+        if active is not None:
+            watched.inherited = active
+            await self._captures.remember(active.id)
+
+    async def _write(self, watched: Watched, decision: Decision, now_s: float) -> bool:
+        lease = await self._leases.hold(watched.id, now_s)
+        if lease is None:
+            return False
+        if watched.saved_s is None:
+            await self._save(watched, now_s)  # the rows of captures and verdicts refer to it
+        incident = await self._apply(watched, decision, lease)
+        watched.verdict = dataclasses.replace(
+            watched.verdict, incident=incident.id if incident is not None else None
+        )
+        if verdicts.key(watched.verdict) != watched.stored_key:
+            await self._store_verdict(watched, lease)
+            await self._save(watched, now_s)
+        elif self._is_save_due(watched, now_s):
+            await self._save(watched, now_s)
+        return True
+
+    async def _apply(self, watched: Watched, decision: Decision, lease: Lease) -> Incident | None:
+        """Bring the incident in line; a job that is over is settled once."""
+        key = verdicts.key(watched.verdict)
+        if decision.state in _OVER and key == watched.applied_key:
+            return watched.incident
+        incident = await self._keeper.apply(lease, watched.id, decision, watched.verdict)
+        before = watched.incident
+        watched.incident = incident
+        watched.applied_key = verdicts.key(
+            dataclasses.replace(watched.verdict, incident=incident.id if incident else None)
+        )
+        for changed in {item.id for item in (before, incident) if item and before is not incident}:
+            self._bus.publish(f"incident:{changed}", {"incident": changed})
+        return incident
+
+    async def _store_verdict(self, watched: Watched, lease: Lease) -> None:
+        watched.verdict = await job_rows.save_verdict(self._db, watched.verdict, lease)
+        watched.stored_key = verdicts.key(watched.verdict)
+        metrics.verdicts_changed.labels(watched.verdict.state).inc()
+        _log.info(
+            "verdict_changed",
+            job=watched.id,
+            state=watched.verdict.state,
+            kind=watched.verdict.kind,
+            culprits=watched.verdict.culprit_ranks,
+            incident=watched.verdict.incident or "",
+            index=watched.verdict.index,
+        )
+        self._bus.publish("jobs", {"job": watched.id})
+        self._bus.publish(f"job:{watched.id}", {"job": watched.id})
+
+    async def _save(self, watched: Watched, now_s: float) -> None:
+        processes = self._board.processes(watched.id)
+        await job_rows.save(self._db, watched.job(now_s), watched.meta.launch, processes)
+        watched.saved_s = now_s
+        watched.saved_version = watched.meta.processes_version
+
+    @staticmethod
+    def _is_save_due(watched: Watched, now_s: float) -> bool:
+        if watched.saved_s is None or watched.saved_version != watched.meta.processes_version:
+            return True
+        return now_s - watched.saved_s >= SAVE_EVERY_S

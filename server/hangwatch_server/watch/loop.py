@@ -1,0 +1,240 @@
+"""The loop that looks at every job on the board, twice a second.
+
+For each job: snapshot, diagnosis if anything stands still, detection, verdict, incident, captures.
+What one job does to this code never keeps the others from being looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Mapping
+
+from hangwatch_agent import wire
+from hangwatch_server import detect, diagnose, logs, metrics, ranges
+from hangwatch_server.board import Board
+from hangwatch_server.bus import Bus
+from hangwatch_server.captures.service import Captures
+from hangwatch_server.clock import Clock
+from hangwatch_server.db import incidents as incident_rows
+from hangwatch_server.db import nodes as node_rows
+from hangwatch_server.db import retention
+from hangwatch_server.db.engine import Database
+from hangwatch_server.detect import Decision, DetectSettings, Memory, Wish
+from hangwatch_server.errors import HangwatchError
+from hangwatch_server.model import Finding, Kind, Link, Snapshot
+from hangwatch_server.settings import ServerSettings
+from hangwatch_server.watch import advice, guard, rows, verdicts
+from hangwatch_server.watch.leases import Leases
+from hangwatch_server.watch.ledger import Ledger
+from hangwatch_server.watch.samples import Samples
+from hangwatch_server.watch.watched import Watched
+
+THREAD_FROM_RANKS = 2_000
+NODES_EVERY_S = 30.0
+PRUNE_EVERY_S = 3_600.0
+HISTORY_DAYS = 30
+BY = "hangwatch"
+_log = logs.get()
+
+
+class Loop:
+    """Owns what is known of each job; `Watch` reads it."""
+
+    def __init__(
+        self,
+        *,
+        settings: ServerSettings,
+        limits: DetectSettings,
+        clock: Clock,
+        db: Database,
+        board: Board,
+        bus: Bus,
+        captures: Captures,
+        samples: Samples,
+        ledger: Ledger,
+        leases: Leases,
+    ) -> None:
+        self.watched: dict[str, Watched] = {}
+        self.incidents_by_node: Mapping[str, int] = {}
+        self._settings, self._limits, self._clock = settings, limits, clock
+        self._db, self._board, self._bus, self._captures = db, board, bus, captures
+        self._samples, self._ledger, self._leases = samples, ledger, leases
+        self._nodes_due_s = 0.0
+        self._prune_due_s = 0.0
+        self._links: dict[str, Link] = {}
+        self._leases_to_release: list[str] = []
+
+    async def run(self) -> None:
+        """Look at all jobs until cancelled; gives the leases back at the end."""
+        try:
+            while True:
+                await self.tick()
+                await asyncio.sleep(self._settings.tick_s)
+        finally:
+            await self._leases.release_all()
+
+    async def tick(self) -> None:
+        """One look at everything."""
+        with metrics.tick_seconds.time():
+            for job in self._board.jobs():
+                await self._look_safely(job)
+            await self._tend_safely()
+        metrics.jobs_watched.set(len(self.watched))
+
+    async def _look_safely(self, job: str) -> None:
+        try:
+            await self._look(job, self._clock.monotonic_s())
+        except Exception:
+            # The boundary of a job: whatever its ranks say must not blind us to the other jobs.
+            metrics.watch_failures.inc()
+            _log.exception("look_failed", job=job)
+
+    async def _look(self, job: str, now_s: float) -> None:
+        watched = self._begin(job, now_s)
+        if watched is None:
+            return
+        was_loaded = watched.is_loaded
+        if await self._ledger.load(watched, now_s) and not was_loaded:
+            self._refresh(watched, now_s)  # the attempt may be a later one than it seemed
+        decision = await self._judge(watched, now_s)
+        self._conclude(watched, decision)
+        watched.mark(now_s)
+        if watched.is_loaded and await self._ledger.write(watched, decision, now_s):
+            await self._fulfil(watched, decision.wishes)
+        self._bus.publish(f"job:{job}", {"job": job})
+
+    def _begin(self, job: str, now_s: float) -> Watched | None:
+        watched = self.watched.get(job)
+        if watched is not None:
+            return watched if self._refresh(watched, now_s) else None
+        snapshot, meta = self._board.snapshot(job, now_s), self._board.job_meta(job, now_s)
+        if snapshot is None or meta is None:
+            return None
+        now = self._clock.now()
+        watched = Watched(
+            id=job,
+            first_seen=now,
+            last_seen=now,
+            meta=meta,
+            snapshot=snapshot,
+            verdict=verdicts.first(meta, now),
+        )
+        self.watched[job] = watched
+        return watched
+
+    def _refresh(self, watched: Watched, now_s: float) -> bool:
+        snapshot = self._board.snapshot(watched.id, now_s)
+        meta = self._board.job_meta(watched.id, now_s)
+        if snapshot is None or meta is None:
+            return False
+        if snapshot.attempt != watched.snapshot.attempt:
+            _log.info("job_restarted", job=watched.id, attempt=snapshot.attempt)
+            watched.memory = Memory()
+            watched.incident = None
+        if meta.heard_s > watched.meta.heard_s:
+            watched.last_seen = self._clock.now()
+        watched.snapshot, watched.meta = self._samples.into(snapshot), meta
+        return True
+
+    async def _judge(self, watched: Watched, now_s: float) -> Decision:
+        snapshot = watched.snapshot
+        if snapshot.world_size >= THREAD_FROM_RANKS:
+            result = await asyncio.to_thread(_judge, snapshot, watched.memory, self._limits)
+        else:
+            result = _judge(snapshot, watched.memory, self._limits)
+        watched.finding, watched.memory, decision = result
+        return guard.apply(watched, decision, now_s)
+
+    def _conclude(self, watched: Watched, decision: Decision) -> None:
+        verdict = verdicts.build(
+            watched.meta,
+            watched.snapshot,
+            watched.finding,
+            decision,
+            watched.verdict,
+            self._clock.now(),
+        )
+        action = advice.action(
+            decision.state,
+            watched.finding,
+            watched.snapshot,
+            self.incidents_by_node,
+            evidence_stored=self._captures.has_evidence(verdict.incident),
+        )
+        watched.verdict = dataclasses.replace(verdict, action=action)
+
+    async def _fulfil(self, watched: Watched, wishes: tuple[Wish, ...]) -> None:
+        for wish in wishes:
+            try:
+                await self._captures.request(
+                    watched.id,
+                    ranks=ranges.text(wish.ranks),
+                    kinds=wish.kinds,
+                    native=False,
+                    by=BY,
+                    incident=watched.verdict.incident,
+                )
+            except HangwatchError as error:
+                _log.warning("capture_not_taken", job=watched.id, error=str(error))
+
+    def part_arrived(self, job: str, node: str, part: wire.CapturePart, now_s: float) -> None:
+        """Take a part of a capture into the next snapshots (captures.service.PartSink)."""
+        self._samples.add(job, part, now_s)
+        if part.entries:
+            self._board.merge_entries(part, now_s)
+
+    async def _tend_safely(self) -> None:
+        now_s = self._clock.monotonic_s()
+        self._tell_links(now_s)
+        for job in self._board.forget(self._settings.forget_after_s, now_s):
+            self.watched.pop(job, None)
+            self._samples.forget(job)
+            self._ledger.forget(job)
+            self._leases_to_release.append(job)
+        try:
+            await self._tend(now_s)
+        except HangwatchError as error:
+            metrics.database_failures.inc()
+            _log.warning("housekeeping_put_off", error=str(error))
+        except Exception:
+            # The boundary of housekeeping: looking at jobs goes on.
+            metrics.watch_failures.inc()
+            _log.exception("housekeeping_failed")
+
+    async def _tend(self, now_s: float) -> None:
+        while self._leases_to_release:
+            await self._leases.release(self._leases_to_release.pop())
+        if now_s >= self._nodes_due_s:
+            self._nodes_due_s = now_s + NODES_EVERY_S
+            self.incidents_by_node = await incident_rows.count_by_node(self._db, HISTORY_DAYS)
+            for node in self._board.nodes(now_s):
+                row = rows.of_node(node, self.incidents_by_node, self._clock.now())
+                await node_rows.save(self._db, row)
+        if now_s >= self._prune_due_s:
+            self._prune_due_s = now_s + PRUNE_EVERY_S
+            await retention.prune(
+                self._db,
+                older_than_days=self._settings.retention_days,
+                hidden_older_than_days=self._settings.suspicion_retention_days,
+            )
+
+    def _tell_links(self, now_s: float) -> None:
+        links = {node.name: node.link for node in self._board.nodes(now_s)}
+        for name, link in links.items():
+            if self._links.get(name) is not link:
+                self._bus.publish("nodes", {"node": name})
+                if name not in self._links:
+                    self._nodes_due_s = 0.0  # a new node is stored at once
+        self._links = links
+
+
+def _judge(
+    snapshot: Snapshot, memory: Memory, limits: DetectSettings
+) -> tuple[Finding, Memory, Decision]:
+    if detect.needs_diagnosis(snapshot, memory, limits):
+        finding = diagnose.diagnose(snapshot)[0]
+    else:
+        finding = Finding(kind=Kind.NONE, coverage=verdicts.coverage(snapshot), confidence=1.0)
+    memory, decision = detect.step(memory, snapshot, finding, limits)
+    return finding, memory, decision

@@ -1,0 +1,162 @@
+"""Puts a finding and a decision together into the verdict of the REST contract. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime
+
+from hangwatch_server import ranges
+from hangwatch_server.board import JobMeta
+from hangwatch_server.detect import Decision
+from hangwatch_server.model import (
+    Action,
+    Coverage,
+    Finding,
+    Kind,
+    Limits,
+    Link,
+    Snapshot,
+    State,
+    Verdict,
+)
+
+_QUIET = {
+    State.STARTING: "The job is starting.",
+    State.HEALTHY: "All ranks make progress.",
+    State.FINISHED: "The job has finished.",
+}
+# States in which nothing is wrong: a finding that detection did not take up is not shown.
+_NOTHING = (State.STARTING, State.HEALTHY, State.FINISHED)
+Key = tuple[int, State, Kind, str, str | None]
+
+
+def key(verdict: Verdict) -> Key:
+    """The index rises when, and only when, this changes."""
+    return (
+        verdict.attempt,
+        verdict.state,
+        verdict.kind,
+        verdict.culprit_ranks,
+        verdict.incident,
+    )
+
+
+def build(
+    meta: JobMeta,
+    snapshot: Snapshot,
+    finding: Finding,
+    decision: Decision,
+    previous: Verdict | None,
+    now: datetime,
+) -> Verdict:
+    """The verdict of this moment, with the index and incident of the previous one."""
+    shown = finding if decision.state not in _NOTHING else _none(finding)
+    is_same = (
+        previous is not None
+        and previous.attempt == snapshot.attempt
+        and previous.state is decision.state
+    )
+    return Verdict(
+        job=meta.id,
+        name=meta.name,
+        attempt=snapshot.attempt,
+        index=previous.index if previous is not None else 0,
+        state=decision.state,
+        kind=shown.kind,
+        confidence=shown.confidence,
+        since=previous.since if previous is not None and is_same else now,
+        stalled_s=round(decision.stalled_s, 1) if decision.state not in _NOTHING else 0.0,
+        summary=_summary(shown, decision),
+        group=shown.group,
+        seq=shown.seq,
+        op=shown.op,
+        culprits=shown.culprits,
+        culprit_ranks=shown.culprit_ranks,
+        waiting=shown.waiting,
+        path=shown.path,
+        edges=shown.edges,
+        cycle=shown.cycle,
+        sides=shown.sides,
+        evidence=shown.evidence,
+        hints=shown.hints,
+        coverage=shown.coverage,
+        action=Action(),
+        limits=decision.limits,
+        incident=_incident(previous, snapshot.attempt),
+    )
+
+
+def coverage(snapshot: Snapshot) -> Coverage:
+    """How many ranks are heard, and which are not."""
+    silent = [
+        rank
+        for rank, view in snapshot.ranks.items()
+        if view.beat is None or view.link is not Link.LIVE
+    ]
+    return Coverage(
+        reporting=snapshot.world_size - len(silent),
+        world_size=snapshot.world_size,
+        silent=ranges.text(silent),
+    )
+
+
+def unseen(verdict: Verdict, reason: str) -> Verdict:
+    """A stored verdict of a job that no agent reports now: nothing is known of its ranks."""
+    if verdict.state in (State.FINISHED, State.FAILED):
+        return verdict
+    silent = f"0-{verdict.coverage.world_size - 1}" if verdict.coverage.world_size > 1 else "0"
+    return dataclasses.replace(
+        verdict,
+        state=State.UNKNOWN,
+        summary=reason,
+        coverage=Coverage(reporting=0, world_size=verdict.coverage.world_size, silent=silent),
+        action=dataclasses.replace(verdict.action, advice="wait", exclude_nodes=()),
+    )
+
+
+def first(meta: JobMeta, now: datetime) -> Verdict:
+    """What is believed of a job before the first look at it."""
+    size = meta.world_size
+    return Verdict(
+        job=meta.id,
+        name=meta.name,
+        attempt=meta.attempt,
+        index=0,
+        state=State.STARTING,
+        kind=Kind.NONE,
+        confidence=0.0,
+        since=now,
+        stalled_s=0.0,
+        summary=_QUIET[State.STARTING],
+        group=None,
+        seq=None,
+        op="",
+        culprits=(),
+        culprit_ranks="",
+        waiting="",
+        path=(),
+        edges=(),
+        cycle=(),
+        sides=(),
+        evidence=(),
+        hints=(),
+        coverage=Coverage(reporting=0, world_size=size, silent=ranges.text(range(size))),
+        action=Action(),
+        limits=Limits(suspect_after_s=0.0, confirm_after_s=0.0, why=""),
+    )
+
+
+def _none(finding: Finding) -> Finding:
+    return Finding(kind=Kind.NONE, confidence=finding.confidence, coverage=finding.coverage)
+
+
+def _summary(finding: Finding, decision: Decision) -> str:
+    if finding.summary:
+        return finding.summary
+    return _QUIET.get(decision.state) or decision.reason or "Not enough is known of this job."
+
+
+def _incident(previous: Verdict | None, attempt: int) -> str | None:
+    if previous is None or previous.attempt != attempt:
+        return None
+    return previous.incident

@@ -1,0 +1,210 @@
+"""What the doors ask of the watch: jobs, verdicts, ranks, groups, nodes. Reads, never decides."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+from typing import TypeVar
+
+from hangwatch_server import diagnose
+from hangwatch_server.board import Board
+from hangwatch_server.bus import Bus
+from hangwatch_server.captures.service import Captures
+from hangwatch_server.clock import Clock
+from hangwatch_server.db import jobs as job_rows
+from hangwatch_server.db import nodes as node_rows
+from hangwatch_server.db.engine import Database
+from hangwatch_server.errors import NotFoundError
+from hangwatch_server.model import (
+    GroupRow,
+    Hold,
+    Job,
+    NodeRow,
+    PathStep,
+    RankRow,
+    State,
+    TimelinePoint,
+    Verdict,
+)
+from hangwatch_server.watch import rows, verdicts
+from hangwatch_server.watch.loop import Loop
+from hangwatch_server.watch.watched import Watched
+
+LONGEST_WAIT_S = 120.0
+THREAD_FROM_RANKS = 2_000
+# Bounds a wait on events of which one may have been dropped.
+RECHECK_S = 1.0
+_UNSEEN = "No agent reports this job now; this is what was known last."
+_HOLDS = (State.SUSPECTED, State.HUNG, State.FAILED)
+T = TypeVar("T")
+
+
+class Watch:
+    """The read side of the loop."""
+
+    def __init__(
+        self,
+        *,
+        loop: Loop,
+        db: Database,
+        board: Board,
+        bus: Bus,
+        captures: Captures,
+        clock: Clock,
+    ) -> None:
+        self._loop, self._db, self._board = loop, db, board
+        self._bus, self._captures, self._clock = bus, captures, clock
+
+    async def jobs(
+        self,
+        *,
+        state: State | None = None,
+        query: str = "",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> tuple[list[Job], str | None]:
+        """A page of jobs, newest first, and the cursor of the next page."""
+        stored, after = await job_rows.list_page(
+            self._db, state=state, query=query, limit=limit, before=cursor
+        )
+        return [self._fresh(job) for job in stored], after
+
+    async def job(self, job_id: str) -> Job:
+        """Raise NotFoundError for an id that neither board nor database knows."""
+        watched = self._loop.watched.get(job_id)
+        if watched is not None:
+            return watched.job(self._clock.monotonic_s())
+        stored = await job_rows.find(self._db, job_id)
+        if stored is None:
+            raise NotFoundError(f"there is no job '{job_id}': `hangwatch status` lists all jobs")
+        return self._fresh(stored)
+
+    async def job_by_name(self, name: str) -> Job:
+        """The newest job of this name."""
+        live = [item for item in self._loop.watched.values() if item.meta.name == name]
+        if live:
+            newest = max(live, key=lambda item: item.first_seen)
+            return newest.job(self._clock.monotonic_s())
+        stored = await job_rows.find_by_name(self._db, name)
+        if stored is None:
+            raise NotFoundError(
+                f"there is no job named '{name}': `hangwatch status` lists all jobs"
+            )
+        return self._fresh(stored)
+
+    async def verdict(self, job_id: str, *, index: int | None = None, wait_s: float = 0) -> Verdict:
+        """The verdict now or, if `index` is the present one, when it changes or time is up."""
+        with self._bus.subscribe((f"job:{job_id}",)) as changes:
+            verdict = (await self.job(job_id)).verdict
+            end_s = self._clock.monotonic_s() + min(wait_s, LONGEST_WAIT_S)
+            while index is not None and verdict.index == index:
+                left_s = end_s - self._clock.monotonic_s()
+                if left_s <= 0:
+                    break
+                await changes.next(min(left_s, RECHECK_S))
+                verdict = (await self.job(job_id)).verdict
+            return verdict
+
+    async def ranks(self, job_id: str) -> tuple[RankRow, ...]:
+        """A row per rank; none for a job that no agent reports."""
+        watched = await self._live(job_id)
+        if watched is None:
+            return ()
+        snapshot, finding = watched.snapshot, watched.finding
+        return await _run(watched, lambda: diagnose.rank_rows(snapshot, finding))
+
+    async def groups(self, job_id: str) -> tuple[GroupRow, ...]:
+        """A row per group, without members."""
+        watched = await self._live(job_id)
+        if watched is None:
+            return ()
+        snapshot = watched.snapshot
+        return await _run(watched, lambda: diagnose.group_rows(snapshot))
+
+    async def group(self, job_id: str, gid: str) -> GroupRow:
+        """One group with its members; raise NotFoundError for an unknown one."""
+        watched = await self._live(job_id)
+        if watched is None or gid not in watched.snapshot.groups:
+            raise NotFoundError(
+                f"job '{job_id}' has no live group '{gid}': "
+                f"GET /api/v1/jobs/{job_id}/groups lists them"
+            )
+        snapshot = watched.snapshot
+        return await _run(watched, lambda: diagnose.group_row(snapshot, gid))
+
+    async def path(self, job_id: str, rank: int) -> tuple[PathStep, ...]:
+        """Why a rank waits, step by step; () when it waits for nobody."""
+        watched = await self._live(job_id)
+        if watched is None or rank not in watched.snapshot.ranks:
+            raise NotFoundError(f"job '{job_id}' has no live rank {rank}")
+        snapshot = watched.snapshot
+        return await _run(watched, lambda: diagnose.path(snapshot, rank))
+
+    async def nodes(self) -> tuple[NodeRow, ...]:
+        """All nodes by name: those with an agent now, and those known from before."""
+        known = {row.name: row for row in await node_rows.list_all(self._db)}
+        known.update({row.name: row for row in self._live_nodes()})
+        return tuple(known[name] for name in sorted(known))
+
+    async def node(self, name: str) -> NodeRow:
+        """Raise NotFoundError for a node that was never seen."""
+        for row in self._live_nodes():
+            if row.name == name:
+                return row
+        stored = await node_rows.find(self._db, name)
+        if stored is None:
+            raise NotFoundError(f"there is no node '{name}': no agent ever connected by that name")
+        return stored
+
+    async def timeline(self, job_id: str) -> tuple[TimelinePoint, ...]:
+        """Calls per second over the last half hour."""
+        watched = await self._live(job_id)
+        if watched is None:
+            return ()
+        return rows.timeline(list(watched.points), self._clock.monotonic_s())
+
+    async def hold(self, job_id: str, timeout_s: float) -> Hold:
+        """Whether evidence of a hang is stored; waits for it only where there is a hang."""
+        end_s = self._clock.monotonic_s() + min(timeout_s, LONGEST_WAIT_S)
+        with self._bus.subscribe((f"job:{job_id}",)) as changes:
+            while True:
+                verdict = (await self.job(job_id)).verdict
+                is_stored = self._captures.has_evidence(verdict.incident)
+                left_s = end_s - self._clock.monotonic_s()
+                if is_stored or verdict.state not in _HOLDS or left_s <= 0:
+                    return Hold(
+                        evidence_stored=is_stored or verdict.action.evidence_stored,
+                        state=verdict.state,
+                        incident=verdict.incident,
+                    )
+                await changes.next(min(left_s, RECHECK_S))
+
+    async def _live(self, job_id: str) -> Watched | None:
+        watched = self._loop.watched.get(job_id)
+        if watched is None:
+            await self.job(job_id)  # raises for an unknown one
+        return watched
+
+    def _live_nodes(self) -> list[NodeRow]:
+        now = self._clock.now()
+        counts = self._loop.incidents_by_node
+        return [
+            rows.of_node(node, counts, now) for node in self._board.nodes(self._clock.monotonic_s())
+        ]
+
+    def _fresh(self, stored: Job) -> Job:
+        """A stored job as it is now: live from the board, else marked as known from before."""
+        watched = self._loop.watched.get(stored.id)
+        if watched is not None:
+            return watched.job(self._clock.monotonic_s())
+        verdict = verdicts.unseen(stored.verdict, _UNSEEN)
+        return dataclasses.replace(
+            stored, verdict=verdict, state=verdict.state, reporting=0, is_live=False
+        )
+
+
+async def _run(watched: Watched, work: Callable[[], T]) -> T:
+    if watched.snapshot.world_size >= THREAD_FROM_RANKS:
+        return await asyncio.to_thread(work)
+    return work()

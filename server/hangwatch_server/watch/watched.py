@@ -1,0 +1,72 @@
+"""All that the loop keeps of one job between two looks."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from hangwatch_server.board import JobMeta
+from hangwatch_server.detect import Memory
+from hangwatch_server.model import Finding, Incident, Job, Kind, Snapshot, State, Verdict
+from hangwatch_server.watch import verdicts
+
+TIMELINE_POINTS = 1800  # half an hour at one a second
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    at_s: float
+    calls: int
+    reporting: int
+    state: State
+
+
+@dataclass(slots=True)
+class Watched:
+    """One job on the board, as this process sees it."""
+
+    id: str
+    first_seen: datetime
+    last_seen: datetime
+    meta: JobMeta
+    snapshot: Snapshot
+    verdict: Verdict
+    memory: Memory = field(default_factory=Memory)
+    finding: Finding = field(default_factory=lambda: Finding(kind=Kind.NONE))
+    is_loaded: bool = False  # what the database knows of the job has been read
+    inherited: Incident | None = None  # active when this process first saw the job
+    steady_since_s: float | None = None  # full and healthy since, while an incident is inherited
+    stored_key: verdicts.Key | None = None
+    saved_s: float | None = None
+    saved_version: int = -1
+    applied_key: verdicts.Key | None = None
+    incident: Incident | None = None  # the one that the verdict names
+    points: deque[Point] = field(default_factory=lambda: deque(maxlen=TIMELINE_POINTS))
+
+    def mark(self, now_s: float) -> None:
+        """Add a point of the timeline, at most one a second."""
+        if self.points and now_s - self.points[-1].at_s < 1.0:
+            return
+        self.points.append(Point(now_s, self.meta.calls, self.meta.reporting, self.verdict.state))
+
+    def job(self, now_s: float) -> Job:
+        """The job as lists and pages show it."""
+        moved_s = self.meta.moved_s
+        return Job(
+            id=self.id,
+            name=self.meta.name,
+            attempt=self.snapshot.attempt,
+            world_size=self.snapshot.world_size,
+            reporting=self.verdict.coverage.reporting,
+            state=self.verdict.state,
+            verdict=self.verdict,
+            nodes=self.meta.nodes,
+            depth=self.meta.depth,
+            first_seen=self.first_seen,
+            last_seen=self.last_seen,
+            progress_age_s=None if moved_s is None else max(0.0, now_s - moved_s),
+            script=self.meta.script,
+            step=self.meta.step,
+            is_live=True,
+        )

@@ -39,6 +39,7 @@ class Loop:
         """The state of one process; a forked child gets a fresh one."""
         self._pid = os.getpid()
         self._beat = 0
+        self._due_s = INTERVAL_S
         self._writer: record.Writer | None = None
         self._server: worker_server.WorkerServer | None = None
         self._has_initialised = False
@@ -50,7 +51,6 @@ class Loop:
         self._counters = counters.Counters(self._lacks)
         self._entries = entries.Entries(self._counters, self._lacks)
         self._pace = entries.Pace()
-        self._last_groups: list[dict[str, Any]] = []
 
     def start(self) -> None:
         self._calls.install()
@@ -91,15 +91,22 @@ class Loop:
 
     def _run(self) -> None:
         stop = self._stop
-        is_stalled = False
-        while not stop.wait(STALLED_INTERVAL_S if is_stalled else INTERVAL_S):
+        while not self._is_over(stop):
             if self._has_failed:
                 return
+            is_stalled = False
             try:
                 is_stalled = self._tick()
             except Exception as error:  # boundary to the trainer: the next beat tries again
                 self._lacks["beat"] = f"a beat failed: {type(error).__name__}: {str(error)[:120]}"
-                is_stalled = False
+            self._due_s = STALLED_INTERVAL_S if is_stalled else INTERVAL_S
+
+    def _is_over(self, stop: threading.Event) -> bool:
+        """Wait until the next beat is due; a suspended wait is taken up where it was left."""
+        began = time.monotonic()
+        is_over = stop.wait(self._due_s)
+        self._due_s = max(0.0, self._due_s - (time.monotonic() - began))
+        return is_over
 
     def _tick(self) -> bool:
         now_ns = time.monotonic_ns()

@@ -1,0 +1,146 @@
+"""What the probe costs a trainer: all_reduce time with and without it, in one pair of gloo ranks.
+
+The probe is switched in-process in ABBA blocks of short legs, so that drift of the machine cancels;
+a suspended wait is resumed where it was left, so beats stay at one per second of measured time. The
+ratio of the sums comes with a bootstrap confidence interval over blocks. It measures the running
+step only, not start-up. Run: `python bench/probe_cost.py [--seconds S] [--calls N]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+BAR = 1.01  # DESIGN: all_reduce with / without the probe
+RESAMPLES = 4000
+ELEMENTS = (1, 65536)
+START_S = 25.0  # for importing torch on a busy machine
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=30.0, help="measured time per tensor size")
+    parser.add_argument("--calls", type=int, default=250, help="all_reduce calls per leg")
+    parser.add_argument("--rank", type=int, default=-1, help=argparse.SUPPRESS)
+    parser.add_argument("--store", default="", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.rank >= 0:
+        return _rank(options.rank, options.store, options.seconds, options.calls)
+    with tempfile.TemporaryDirectory(prefix="hwb-") as folder:
+        return _pair(Path(folder), options.seconds, options.calls)
+
+
+def _pair(folder: Path, seconds: float, calls: int) -> int:
+    environment = {
+        **os.environ,
+        "HANGWATCH_RUN_DIR": str(folder / "run"),
+        "OMP_NUM_THREADS": "1",
+    }
+    own = [sys.executable, __file__, "--seconds", str(seconds), "--calls", str(calls)]
+    ranks = [
+        subprocess.Popen(
+            [*own, "--store", str(folder / "store"), "--rank", str(rank)],
+            env=environment,
+            start_new_session=True,
+        )
+        for rank in (0, 1)
+    ]
+    try:
+        return max(abs(rank.wait(START_S + 3 * seconds)) for rank in ranks)
+    finally:
+        for rank in ranks:
+            if rank.poll() is None:
+                rank.kill()
+
+
+def _rank(rank: int, store: str, seconds: float, calls: int) -> int:
+    import torch
+    import torch.distributed as dist
+
+    import hangwatch.auto  # noqa: F401 - starts the probe that is measured
+
+    probe = sys.modules["_hangwatch_probe"]
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    if rank == 0:
+        print(f"{'tensor':>12} {'with µs':>9} {'without µs':>11} {'ratio':>8}  95 % interval")
+    is_good = True
+    for elements in ELEMENTS:
+        pairs = _measure(probe._running, torch.ones(elements), seconds, calls)
+        if rank == 0:
+            is_good = _print(elements, pairs) and is_good
+    dist.barrier()
+    dist.destroy_process_group()
+    return 0 if is_good else 1
+
+
+def _measure(running: Any, tensor: Any, seconds: float, calls: int) -> list[tuple[float, float]]:
+    """(with, without) in seconds per call, one pair per ABBA block."""
+    pairs = []
+    for _ in range(_blocks(tensor, seconds, calls)):
+        first = _leg(tensor, calls)
+        running.suspend()
+        without = [_leg(tensor, calls), _leg(tensor, calls)]
+        running.resume()
+        last = _leg(tensor, calls)
+        pairs.append(((first + last) / 2, sum(without) / 2))
+    return pairs
+
+
+def _blocks(tensor: Any, seconds: float, calls: int) -> int:
+    """How many blocks fill the time; both ranks must agree, so they take the slower one's word."""
+    import torch
+    import torch.distributed as dist
+
+    _leg(tensor, calls)
+    leg_s = torch.tensor([_leg(tensor, calls) * calls])
+    dist.all_reduce(leg_s, op=dist.ReduceOp.MAX)
+    return max(8, int(seconds / (4 * float(leg_s))))
+
+
+def _leg(tensor: Any, calls: int) -> float:
+    import torch.distributed as dist
+
+    dist.barrier()
+    began = time.perf_counter()
+    for _ in range(calls):
+        dist.all_reduce(tensor)
+    return (time.perf_counter() - began) / calls
+
+
+def _print(elements: int, pairs: list[tuple[float, float]]) -> bool:
+    """One line of the table; whether the whole interval is within the bar."""
+    low, high = interval(pairs)
+    with_s = statistics.median(pair[0] for pair in pairs)
+    without_s = statistics.median(pair[1] for pair in pairs)
+    verdict = "within" if high <= BAR else "interval reaches over" if low <= BAR else "over"
+    print(
+        f"{elements * 4:>10} B {with_s * 1e6:>9.1f} {without_s * 1e6:>11.1f} {ratio(pairs):>8.4f}"
+        f"  {low:.4f} .. {high:.4f}  {verdict} {BAR}",
+        flush=True,
+    )
+    return low <= BAR
+
+
+def ratio(pairs: list[tuple[float, float]]) -> float:
+    """Summed time with / without: a median would hide the few legs in which a beat falls."""
+    return sum(pair[0] for pair in pairs) / sum(pair[1] for pair in pairs)
+
+
+def interval(pairs: list[tuple[float, float]], seed: int = 7) -> tuple[float, float]:
+    """Bootstrap 95 % interval of `ratio`, blocks resampled with replacement."""
+    source = random.Random(seed)
+    found = sorted(ratio(source.choices(pairs, k=len(pairs))) for _ in range(RESAMPLES))
+    return found[int(0.025 * RESAMPLES)], found[int(0.975 * RESAMPLES)]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -25,8 +25,8 @@ from hangwatch_server.errors import DataFolderError
 
 pytestmark = pytest.mark.integration
 
-# A Postgres of another version than the one that is taken by default: the system's, or the older one
-# that the wheel carries.
+# A Postgres of another version than the default one: the system's, or the older one that the wheel
+# carries.
 OTHERS = [
     *Path("/usr/lib/postgresql").glob("*/bin"),
     binaries.find({}, None).folder.parents[1] / "pginstall" / "bin",

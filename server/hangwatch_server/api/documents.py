@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated, Self
 
@@ -31,7 +31,7 @@ class CaptureRequest(Body):
     ranks: str | None = Field(
         default=None,
         max_length=10_000,
-        description="Rank range; absent for the culprits and one of each class that waits.",
+        description="Rank range; absent for all ranks.",
         examples=["0-3,7"],
     )
     kinds: tuple[wire.CaptureKind, ...] = Field(
@@ -82,9 +82,8 @@ class TokenRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewToken:
-    token: TokenRow
-    text: str  # shown this once
+class NewToken(TokenRow):
+    token: str  # the text itself, shown this once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,17 +118,11 @@ class Tree:
 
 
 def token_row(token: tokens.Token) -> TokenRow:
-    return TokenRow(
-        id=token.id,
-        name=token.name,
-        prefix=token.prefix,
-        scopes=tuple(token.scopes),
-        node=token.node,
-        created_at=token.created_at,
-        last_used_at=token.last_used_at,
-        expires_at=token.expires_at,
-        is_revoked=token.is_revoked,
-    )
+    return TokenRow(**asdict(token))
+
+
+def new_token(token: tokens.Token, text: str) -> NewToken:
+    return NewToken(**asdict(token), token=text)
 
 
 def tree(tree: model.Tree) -> Tree:

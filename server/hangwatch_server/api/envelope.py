@@ -1,6 +1,7 @@
 """The ASGI layer around every request: its id, the security headers, and the last error boundary.
 
-Plain ASGI rather than Starlette's BaseHTTPMiddleware, which would buffer streams and hide disconnects.
+Plain ASGI rather than Starlette's BaseHTTPMiddleware, which would buffer streams and hide
+disconnects.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Envelope:
             return
         request = Request(scope, receive)
         request.state.request_id = _request_id(request)
-        reply = _Reply(send, request.state.request_id)
+        reply = _Reply(send, request.state.request_id, _caching(scope["path"]))
         try:
             if _has_nul(scope):
                 detail = "the address holds a NUL character, which no name here has"
@@ -64,8 +65,9 @@ class Envelope:
 class _Reply:
     """Sends on, with the headers added."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(self, send: Send, request_id: str, caching: str) -> None:
         self._send = send
+        self._caching = caching
         self._request_id = request_id
         self.has_started = False
         self.status = 0
@@ -78,12 +80,18 @@ class _Reply:
             headers["x-request-id"] = self._request_id
             for name, value in SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
+            headers.setdefault("cache-control", self._caching)
         await self._send(message)
 
 
 def _request_id(request: Request) -> str:
     given = request.headers.get("x-request-id", "")
     return given if _GIVEN_ID.fullmatch(given) else uuid.uuid4().hex
+
+
+def _caching(path: str) -> str:
+    """Vendored files carry their version in their path; everything else is asked for again."""
+    return "public, max-age=31536000, immutable" if path.startswith("/vendor/") else "no-cache"
 
 
 def _has_nul(scope: Scope) -> bool:

@@ -1,4 +1,4 @@
-"""Server-sent events: what changed, as it changes. The state itself is read from the other calls."""
+"""Server-sent events: what changed, as it changes. The state is read from the other calls."""
 
 from __future__ import annotations
 

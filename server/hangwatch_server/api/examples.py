@@ -60,7 +60,7 @@ VERDICT: Json = {
     "limits": {
         "suspect_after_s": 10,
         "confirm_after_s": 15,
-        "why": "3 × p99 (0.4 s) is under the 10 s floor",
+        "why": "3 x p99 (0.4 s) is under the 10 s floor",
     },
     "incident": "i_7c2e",
 }
@@ -223,7 +223,7 @@ TOKEN: Json = {
     "expires_at": None,
     "is_revoked": False,
 }
-NEW_TOKEN: Json = {"token": TOKEN, "text": "hw_0a1b2c3d_…"}
+NEW_TOKEN: Json = {**TOKEN, "token": "hw_0a1b2c3d_…"}
 AUDIT: Json = {
     "at": _TIME,
     "who": "alice",

@@ -1,4 +1,4 @@
-"""Jobs: the list, one job by id or name, its deletion, and the hold for epilogs and preStop hooks."""
+"""Jobs: the list, one by id or name, its deletion, and the hold for epilogs and preStop hooks."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ async def hold(
     stopping: deps.Stopping,
     _: deps.Operator,
     job_id: str,
-    timeout: Annotated[str, Query(max_length=20, examples=["30s"])] = "30s",
+    wait: Annotated[str, Query(alias="timeout", max_length=20, examples=["30s"])] = "30s",
 ) -> model.Hold:
-    timeout_s = durations.seconds(timeout, longest_s=LONGEST_HOLD_S)
+    timeout_s = durations.seconds(wait, longest_s=LONGEST_HOLD_S)
     held = await deps.unless_stopping(stopping, house.watch.hold(job_id, timeout_s))
     return held if held is not None else await house.watch.hold(job_id, 0)

@@ -1,16 +1,16 @@
-"""Browser sessions: a form posts a token and gets a cookie, another ends it. The page is elsewhere."""
+"""Browser sessions: one form trades a token for a cookie, another ends it. Pages draw the forms."""
 
 from __future__ import annotations
 
 import time
 from typing import Annotated
-from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Depends, Form, Request
+from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
 from hangwatch_server import security
 from hangwatch_server.api import deps
+from hangwatch_server.pages.login import is_local, login_page
 from hangwatch_server.security import secret_text, sessions
 
 router = APIRouter(tags=["sessions"])
@@ -21,21 +21,23 @@ router = APIRouter(tags=["sessions"])
     status_code=303,
     response_class=RedirectResponse,
     summary="Exchange a token for a session cookie and go on to `next`",
-    responses={303: {"description": "To `next`, or back to the login page with `error`."}},
+    responses={
+        303: {"description": "To `next`."},
+        401: {"description": "The login page again, as HTML, with the reason."},
+    },
 )
 async def login(
     request: Request,
     house: deps.House,
     token: Annotated[str, Form(max_length=secret_text.MAX_CHARS, examples=["hw_…"])],
     next: Annotated[str, Form(max_length=2000)] = "/",
-) -> RedirectResponse:
+) -> Response:
     if not sessions.is_same_origin(request):
         raise security.ForbiddenError("the login form was sent by another site: open /login here")
-    target = _local(next)
+    target = next if is_local(next) and next.isprintable() else "/"
     text = token.strip()
     if await house.tokens.check(text) is None:
-        query = urlencode({"error": "token", "next": target}, quote_via=quote)
-        return RedirectResponse(f"/login?{query}", 303)
+        return login_page(request, target, "The token is not known, revoked or expired.")
     response = RedirectResponse(target, 303)
     signer: sessions.Sessions = request.app.state.sessions
     response.set_cookie(
@@ -61,9 +63,3 @@ async def logout() -> RedirectResponse:
     response = RedirectResponse("/login", 303)
     response.delete_cookie(sessions.COOKIE, httponly=True, samesite="lax")
     return response
-
-
-def _local(target: str) -> str:
-    """Only a path of this server: `//host` and `/\\host` would lead elsewhere."""
-    is_path = target.startswith("/") and not target.startswith(("//", "/\\"))
-    return target if is_path and target.isprintable() else "/"

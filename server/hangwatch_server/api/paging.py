@@ -15,7 +15,7 @@ Cursor = Annotated[
     str | None,
     Query(max_length=200, description="`next` of the page before; absent for the first."),
 ]
-# Rank and group lists come from memory as a whole; a page of them is only for clients that want one.
+# Rank and group lists come from memory as a whole; pages are for clients that want them.
 LongLimit = Annotated[int, Query(ge=1, le=200_000, description="How many items a page has.")]
 Offset = Annotated[
     str | None,

@@ -40,7 +40,7 @@ async def create_token(
     )
     detail = f"{token.name}: {' '.join(token.scopes)}"
     await audit.record(house.db, caller.name, "token.create", f"token:{token.id}", detail)
-    return documents.NewToken(token=documents.token_row(token), text=text)
+    return documents.new_token(token, text)
 
 
 @router.delete("/{token_id}", status_code=204, summary="Revoke a token")

@@ -1,0 +1,198 @@
+"""The `hangwatch` command: its parser, the commands that need the server, and the error boundary.
+
+This is the one place of the agent that may import the server, and only inside the commands that
+need it, so that training nodes can do without the server's packages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NoReturn
+
+import hangwatch_agent
+from hangwatch_agent import client, settings
+from hangwatch_agent.commands import flags, jobs, node, output, tokens
+from hangwatch_agent.commands.flags import Commands
+from hangwatch_agent.errors import AgentError
+from hangwatch_agent.settings import AgentSettings
+from hangwatch_server.errors import HangwatchError  # standard library only, like settings
+from hangwatch_server.settings import ServerSettings
+
+FAILED = 2  # 1 belongs to `check`: the job is hung
+INTERRUPTED = 130
+
+
+class MissingExtraError(AgentError):
+    """A command of the server on a machine that has only the agent."""
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run one command and exit with its code; errors are one sentence on stderr."""
+    arguments = parser().parse_args(argv)
+    try:
+        code = arguments.handler(arguments)
+        sys.stdout.flush()
+    except (AgentError, HangwatchError) as error:
+        code = _fail(str(error))
+    except BrokenPipeError:
+        # The reader of our output went away, as `| head` does.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = FAILED
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except Exception as error:
+        # The process boundary: people get a sentence; who asked for more gets the traceback.
+        if arguments.debug:
+            traceback.print_exc()
+        code = _fail(
+            f"a defect of Hangwatch: {_words(error)}; run it again with --debug, report it"
+        )
+    sys.exit(code)
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and flags."""
+    top = argparse.ArgumentParser(
+        prog="hangwatch",
+        description="Find the rank that holds up a distributed PyTorch job, and what it is doing.",
+    )
+    top.add_argument(
+        "--version", action="version", version=f"hangwatch {hangwatch_agent.__version__}"
+    )
+    top.set_defaults(
+        config=None,
+        debug=False,
+        known_keys=settings.keys(AgentSettings) | settings.keys(ServerSettings),
+    )
+    commands = top.add_subparsers(dest="command_name", required=True, metavar="COMMAND")
+    _add_demo(commands)
+    _add_serve(commands)
+    node.add(commands)
+    jobs.add(commands)
+    tokens.add(commands)
+    _add_config(commands)
+    _add_db(commands)
+    _add_everywhere(top)
+    return top
+
+
+def _add_everywhere(parser: argparse.ArgumentParser) -> None:
+    """The flags that mean the same before and after the name of a command."""
+    keep = argparse.SUPPRESS  # so that an inner parser's default does not undo the outer's value
+    parser.add_argument("--config", metavar="FILE", default=keep, help="TOML file with settings")
+    parser.add_argument("--debug", action="store_true", default=keep, help="show tracebacks")
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                _add_everywhere(inner)
+
+
+def _add_demo(commands: Commands) -> None:
+    demo = commands.add_parser("demo", help="a server, two agents and a real job that hangs")
+    demo.add_argument("--case", help="which hang; see --list")
+    demo.add_argument("--once", action="store_true", help="exit when the verdict is in")
+    demo.add_argument("--list", action="store_true", help="list the cases")
+    demo.set_defaults(handler=_demo)
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    with _server_packages():
+        from hangwatch_server.demo.main import main as demo
+    return demo(
+        case_name=arguments.case,
+        once=arguments.once,
+        list_only=arguments.list,
+        connect=client.Client,
+    )
+
+
+def _add_serve(commands: Commands) -> None:
+    serve = commands.add_parser("serve", help="run the server")
+    flags.add(serve, ServerSettings)
+    serve.set_defaults(handler=_serve)
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    with _server_packages():
+        from hangwatch_server import cli
+    return cli.serve(_server_settings(arguments))
+
+
+def _add_db(commands: Commands) -> None:
+    db = commands.add_parser("db", help="look after the database")
+    actions = db.add_subparsers(dest="action", required=True, metavar="ACTION")
+    upgrade = actions.add_parser("upgrade", help="bring its schema up to this version")
+    flags.add(upgrade, ServerSettings, only=frozenset({"data_dir", "database_url"}))
+    upgrade.set_defaults(handler=_upgrade)
+
+
+def _upgrade(arguments: argparse.Namespace) -> int:
+    with _server_packages():
+        from hangwatch_server import cli
+    return cli.upgrade(_server_settings(arguments))
+
+
+def _add_config(commands: Commands) -> None:
+    config = commands.add_parser("config", help="show every setting and where its value comes from")
+    config.add_argument("--json", action="store_true", help="as JSON")
+    config.set_defaults(handler=_config)
+
+
+def _config(arguments: argparse.Namespace) -> int:
+    rows = [*_effective(arguments, ServerSettings), *_effective(arguments, AgentSettings)]
+    unique = {key: (key, value, source) for key, value, source in rows}
+    if arguments.json:
+        found = [dict(zip(("key", "value", "source"), row, strict=True)) for row in unique.values()]
+        print(json.dumps(found, indent=2))
+    else:
+        output.table(("SETTING", "VALUE", "SOURCE"), list(unique.values()))
+    return 0
+
+
+def _effective(
+    arguments: argparse.Namespace, schema: type[AgentSettings] | type[ServerSettings]
+) -> list[tuple[str, str, str]]:
+    toml = flags.config_file(arguments)
+    known = arguments.known_keys
+    found = settings.load(schema, known=known, flags={}, environ=os.environ, toml=toml)
+    origins = settings.sources(schema, known=known, flags={}, environ=os.environ, toml=toml)
+    return settings.render(found, origins)
+
+
+def _server_settings(arguments: argparse.Namespace) -> ServerSettings:
+    return settings.load(
+        ServerSettings,
+        known=arguments.known_keys,
+        flags=flags.values(arguments, ServerSettings),
+        environ=os.environ,
+        toml=flags.config_file(arguments),
+    )
+
+
+@contextmanager
+def _server_packages() -> Iterator[None]:
+    """Turn a missing package into the sentence that says how to get it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("hangwatch"):
+            raise
+        raise MissingExtraError(
+            f"this command needs the server's packages ({error.name} is missing): "
+            "pip install 'hangwatch[server]'"
+        ) from error
+
+
+def _fail(text: str) -> int:
+    print(f"hangwatch: {text}", file=sys.stderr)
+    return FAILED
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

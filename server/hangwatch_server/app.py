@@ -1,0 +1,74 @@
+"""The web application put together: API, pages, agents' socket, errors, headers, and its life.
+
+`create_app` wires; what runs while the application lives is opened by `lifespan`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+import hangwatch_server
+from hangwatch_server import lifespan, pages, security
+from hangwatch_server.api import envelope, etags, openapi, problems, routes
+from hangwatch_server.errors import HangwatchError
+from hangwatch_server.ingest import socket as agents
+from hangwatch_server.security import access, sessions
+from hangwatch_server.settings import ServerSettings
+
+DESCRIPTION = (
+    "Finds the rank that holds up a distributed PyTorch job, and says what it is doing. Calls need "
+    "a bearer token with the scope read, operate or admin; errors are RFC 9457 problem documents."
+)
+
+
+def create_app(settings: ServerSettings) -> FastAPI:
+    """The application for these settings; raise HangwatchError where they are not safe."""
+    check_exposure(settings)
+    app = FastAPI(
+        title="Hangwatch",
+        version=hangwatch_server.__version__,
+        description=DESCRIPTION,
+        lifespan=_life,
+        docs_url=None,  # both viewers load scripts from a CDN
+        redoc_url=None,
+    )
+    app.state.settings = settings
+    app.include_router(routes.router())
+    app.include_router(agents.router)
+    pages.install(app)
+    problems.install(app)
+    openapi.install(app)
+    app.add_middleware(etags.ETags)
+    app.add_middleware(envelope.Envelope)  # added last: it wraps all others
+    return app
+
+
+def check_exposure(settings: ServerSettings) -> None:
+    """Refuse to let anybody on a network read without a token."""
+    if settings.allow_anonymous and not access.is_loopback(settings.host):
+        raise HangwatchError(
+            f"--allow-anonymous is only for loopback, and {settings.host} is reached from other "
+            "machines: use --host 127.0.0.1, or leave --allow-anonymous out and use tokens"
+        )
+
+
+def begin_stop(app: FastAPI) -> None:
+    """Let long polls and event streams end now, since the server only stops once they are gone."""
+    app.state.stopping.set()
+    app.state.services.bus.close()
+
+
+@asynccontextmanager
+async def _life(app: FastAPI) -> AsyncIterator[None]:
+    settings: ServerSettings = app.state.settings
+    app.state.stopping = asyncio.Event()
+    async with lifespan.running(settings) as services:
+        app.state.services = services
+        app.state.sessions = security.Sessions(sessions.load_key(settings.data_dir))
+        # Text of a token made just now, for whoever started the server to print; not kept else.
+        app.state.new_admin_token = await services.tokens.bootstrap(settings.bootstrap_token)
+        yield

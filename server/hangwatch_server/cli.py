@@ -1,0 +1,31 @@
+"""The bodies of the server's commands; flags and errors are the business of the one entry point."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hangwatch_server import serve as server
+from hangwatch_server.db import migrate
+from hangwatch_server.db.embedded import EmbeddedPostgres
+from hangwatch_server.settings import ServerSettings
+
+
+def serve(settings: ServerSettings) -> int:
+    """`hangwatch serve`."""
+    server.run(settings)
+    return 0
+
+
+def upgrade(settings: ServerSettings) -> int:
+    """`hangwatch db upgrade`: bring the schema of the chosen database up to this version."""
+    if settings.database_url:
+        asyncio.run(migrate.upgrade(settings.database_url))
+    else:
+        postgres = EmbeddedPostgres(settings.data_dir)
+        url = postgres.start()
+        try:
+            asyncio.run(migrate.upgrade(url))
+        finally:
+            postgres.stop()
+    print("the database has the schema of this version")
+    return 0

@@ -1,0 +1,141 @@
+"""One server process from its socket to its end: bind, open, announce, serve, stop within seconds.
+
+uvicorn runs the protocol; signals are ours, because a stop has to wake long polls and streams
+first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import uvicorn
+import uvloop
+from fastapi import FastAPI
+
+import hangwatch_server
+from hangwatch_agent import wire
+from hangwatch_server import app as application
+from hangwatch_server import logs
+from hangwatch_server.errors import HangwatchError
+from hangwatch_server.security import access
+from hangwatch_server.settings import ServerSettings
+
+GRACE_S = 3  # for answers under way when the server is asked to stop
+BACKLOG = 2048
+_ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104  (names to recognise, nothing is bound to them here)
+
+
+class PortError(HangwatchError):
+    """The address cannot be listened on."""
+
+
+def run(settings: ServerSettings) -> None:
+    """Serve until SIGTERM or SIGINT; raise HangwatchError when that cannot begin."""
+    logs.configure(settings.log_level)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    app = application.create_app(settings)
+    # Bound before anything slow starts: a port in use is then said at once.
+    with listen(settings.host, settings.port) as listener:
+        uvloop.run(_serve(app, settings, listener))
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; raise PortError with what to do."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise PortError(
+            f"cannot listen on {host}:{port}: {error.strerror or error}; see who does with "
+            f"`ss -ltnp 'sport = :{port}'`, or choose another with --port"
+        ) from error
+    except OverflowError as error:
+        raise PortError(f"{port} is no port: choose one from 1 to 65535 with --port") from error
+
+
+async def _serve(app: FastAPI, settings: ServerSettings, listener: socket.socket) -> None:
+    server = _Server(app, settings, url_of(settings, listener.getsockname()[1]))
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, server.stop, task)
+    # Cancelled by `stop` while still starting up: that is the end that was asked for.
+    with suppress(asyncio.CancelledError):
+        async with app.router.lifespan_context(app):
+            await server.serve(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, app: FastAPI, settings: ServerSettings, url: str) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                ws="websockets-sansio",
+                ws_max_size=wire.MAX_FRAME_BYTES,
+                ws_per_message_deflate=False,  # costs more CPU than a cluster's network needs
+                lifespan="off",  # opened around it, so that a failure stays an exception
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=GRACE_S,
+            )
+        )
+        self._app = app
+        self._url = url
+        self._settings = settings
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are handled by `stop`; uvicorn would raise them again before we have closed."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        announce(self._url, self._settings, self._app.state.new_admin_token)
+
+    def stop(self, task: asyncio.Task[None]) -> None:
+        """The first signal ends in good order, a second one at once."""
+        if not self.started:
+            task.cancel()
+            return
+        self.force_exit = self.should_exit
+        self.should_exit = True
+        application.begin_stop(self._app)
+
+
+def url_of(settings: ServerSettings, port: int) -> str:
+    """The address to tell people."""
+    if settings.public_url:
+        return settings.public_url.rstrip("/")
+    host = socket.gethostname() if settings.host in _ANYWHERE else settings.host
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def announce(url: str, settings: ServerSettings, new_token: str | None) -> None:
+    """Say on stdout where the server is, and what to paste next."""
+    lines = [f"Hangwatch {hangwatch_server.__version__} is ready: {url}/"]
+    if new_token is not None:
+        lines += [
+            "",
+            "Admin token, shown only this once:",
+            f"  export HANGWATCH_SERVER={url} HANGWATCH_TOKEN={new_token}",
+        ]
+    if settings.allow_anonymous:
+        lines += ["", "Anybody on this machine can read without a token (--allow-anonymous)."]
+    lines += [
+        "",
+        "A token for each training node, then the agent there, then the job:",
+        "  hangwatch token create --scope agent --node NODE",
+        f"  HANGWATCH_TOKEN=… hangwatch agent --server {url} --node NODE",
+        "  hangwatch run -- torchrun train.py",
+    ]
+    if access.is_loopback(settings.host):
+        lines += ["", "Only this machine reaches it; for others: hangwatch serve --host 0.0.0.0"]
+    print("\n".join(lines), flush=True, file=sys.stdout)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hangwatch_server.model import Incident
 from hangwatch_server.pages import words
 
-MAX_CULPRITS = 4
+MAX_CULPRITS = 2  # more of the same command helps nobody
 _REASON_CHARS = 80
 
 

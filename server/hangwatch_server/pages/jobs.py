@@ -17,7 +17,7 @@ from hangwatch_server.pages import access, drawing, headline, live, rank_grid, r
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.services import Services
 
-MAX_ROWS = 128  # of the ranks table; the grid shows all, the range filter reaches the rest
+MAX_ROWS = 64  # of the ranks table; the grid shows all, the range filter reaches the rest
 MAX_GROUPS = 100
 _ROW_ORDER = {"culprit": 0, "gone": 1, "silent": 2, "unknown": 3}
 router = APIRouter(route_class=PageRoute, dependencies=[access.READ])

@@ -112,6 +112,12 @@ def duration(seconds: float | None) -> str:
     return f"{whole // DAY_S} d {whole % DAY_S // HOUR_S} h"
 
 
+def length(seconds: float) -> str:
+    """A round duration for sentences, without empty parts: `30 min`, `10 s`, `1.5 s`."""
+    text = duration(seconds) if seconds % 1 or seconds >= SECONDS_SHOWN_BELOW_S else f"{seconds:.0f} s"
+    return text.removesuffix(" 00 s").removesuffix(" 00 min").removesuffix(" 0 h")
+
+
 def clock(at: datetime) -> str:
     """A wall time in UTC to the second; the page's script turns it into the reader's zone."""
     return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

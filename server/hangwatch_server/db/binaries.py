@@ -68,16 +68,13 @@ def reachable(binaries: Binaries, account: Account, copies: Path) -> Binaries:
         return binaries
     tree = binaries.folder.parent
     target = copies / f"postgres-{binaries.major}"
-    if not (target / "bin" / "postgres").exists():
+    if not target.exists():
         unfinished = copies / f"postgres-{binaries.major}.new"
         shutil.rmtree(unfinished, ignore_errors=True)
-        for part in ("bin", "lib", "share"):
-            shutil.copytree(tree / part, unfinished / part)
-        # mkdir's modes follow the umask; the programs hold no secret.
-        for folder, _, _ in os.walk(unfinished):
-            os.chmod(folder, 0o755)
+        _copy(tree, unfinished)
         unfinished.rename(target)
-    copy = Binaries(folder=target / "bin", major=binaries.major)
+    folder = target / tree.parent.name / tree.name / "bin"
+    copy = Binaries(folder=folder, major=binaries.major)
     if not account.can_reach(Path(copy.postgres)):
         raise DataFolderError(
             f"user '{account.name}', as whom Postgres runs when Hangwatch runs as root, cannot "
@@ -85,6 +82,22 @@ def reachable(binaries: Binaries, account: Account, copies: Path) -> Binaries:
             "that all users can enter, or run Hangwatch as an ordinary user"
         )
     return copy
+
+
+def _copy(tree: Path, target: Path) -> None:
+    """Copy the parts of an installation that a server needs, at the same places to each other.
+
+    A wheel keeps libraries in a folder beside its package, which programs find by relative path.
+    """
+    package = tree.parent
+    for part in ("bin", "lib", "share"):
+        shutil.copytree(tree / part, target / package.name / tree.name / part)
+    libraries = package.with_name(package.name + ".libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, target / libraries.name)
+    # The modes of new folders follow the umask; the programs hold no secret.
+    for folder, _, _ in os.walk(target):
+        os.chmod(folder, 0o755)
 
 
 def _folders(environ: Mapping[str, str]) -> Iterator[Path]:

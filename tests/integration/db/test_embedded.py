@@ -218,18 +218,20 @@ def test_bad_setting_is_told_in_the_words_of_postgres(folder: Path) -> None:
 
 def test_unreachable_binaries_are_copied_beside_the_data(folder: Path) -> None:
     stranger = Account(name="stranger", uid=54321, gid=54321, is_other=True)
-    found = binaries.find(os.environ, None)
+    found = binaries.find({}, None)
     private = folder / "private"
     private.mkdir(mode=0o700)
-    for part in ("bin", "lib", "share"):
-        shutil.copytree(found.folder.parent / part, private / part)
+    package = found.folder.parents[1]
+    for tree in (package, package.with_name(package.name + ".libs")):
+        shutil.copytree(tree, private / tree.name)
     folder.chmod(0o711)
 
-    hidden = binaries.Binaries(folder=private / "bin", major=found.major)
-    copy = binaries.reachable(hidden, stranger, folder)
+    tree = private / found.folder.relative_to(package.parent)
+    copy = binaries.reachable(binaries.Binaries(folder=tree, major=found.major), stranger, folder)
 
-    said = subprocess.run([copy.postgres, "--version"], capture_output=True, text=True, check=True)
-    assert f" {found.major}" in said.stdout
+    for program in (copy.postgres, copy.initdb):
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+        assert f" {found.major}" in said.stdout
     assert stranger.can_reach(Path(copy.postgres))
     assert private.stat().st_mode & 0o777 == 0o700
 

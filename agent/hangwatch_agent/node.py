@@ -129,6 +129,14 @@ class Node:
             beats.append(item.translated)
         return beats
 
+    def material(self) -> tuple[object, ...]:
+        """Changes exactly when a heartbeat should not wait for its turn."""
+        return tuple(
+            (item.key, item.identity, item.socket_answers, *ranks.material(item.facts, payload))
+            for item in self.tracked
+            for payload in (item.record.payload if item.record else None,)
+        )
+
     def launches(self) -> tuple[wire.Launch, ...]:
         found: dict[str, wire.Launch] = {}
         for item in self.tracked:

@@ -138,18 +138,17 @@ def with_answer(
     )
 
 
-def material(beat: wire.RankBeat) -> tuple[object, ...]:
+def material(process: wire.ProcessFacts, payload: RecordPayload | None) -> tuple[object, ...]:
     """What makes a heartbeat worth sending at once when it changes; plain progress does not."""
-    process = beat.process
     state = process.state if process.state in ("T", "t", "Z", "gone") else ""
-    waiting = tuple((wait.what, wait.rank) for wait in beat.waits)
-    seen = tuple(
-        (group.gid, group.entries[-1].record_id, group.entries[-1].is_retired)
-        for group in beat.groups
-        if group.entries and group.are_entries_current
+    if payload is None:
+        return (state,)
+    dumps = tuple(
+        group.dumped_ns for group in payload.groups if group.dumped_counter == group.counter
     )
-    flags = (process.is_gil_held, process.is_unresponsive, beat.is_initialised, beat.is_destroyed)
-    return (beat.pid, beat.rank, beat.depth, state, flags, beat.phase, waiting, seen)
+    waiting = tuple((wait.what, wait.rank) for wait in payload.waits)
+    flags = (payload.certain, payload.initialised, payload.destroyed, payload.shutting_down)
+    return (state, flags, payload.phase, waiting, dumps)
 
 
 def _base(position: Position, process: wire.ProcessFacts) -> wire.RankBeat:
@@ -168,8 +167,8 @@ def _base(position: Position, process: wire.ProcessFacts) -> wire.RankBeat:
 
 
 def _group_beat(group: GroupPayload, gid: str, now_ns: int) -> wire.GroupBeat:
-    entries = tuple(entry(item) for item in group.entries[-wire.MAX_ENTRIES :])
     is_current = group.dumped_ns > 0 and group.dumped_counter == group.counter
+    entries = _newest(group.entries, is_current)
     seq = group.seq
     if seq is None and is_current and entries:
         seq = entries[-1].seq
@@ -184,6 +183,14 @@ def _group_beat(group: GroupPayload, gid: str, now_ns: int) -> wire.GroupBeat:
         finished=group.finished,
         started=group.started,
     )
+
+
+def _newest(entries: Sequence[EntryPayload], is_current: bool) -> tuple[wire.Entry, ...]:
+    """Entries that travel: all of a stall, else what may still wait and the last one."""
+    newest = entries[-wire.MAX_ENTRIES :]
+    if not is_current:
+        newest = [item for item in newest if not item.retired or item is newest[-1]]
+    return tuple(entry(item) for item in newest)
 
 
 def _calls(

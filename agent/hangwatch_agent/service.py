@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Coroutine, Iterator
 
-from hangwatch_agent import identity, logs, permissions, process, ranks, recorder, wire
+from hangwatch_agent import identity, logs, permissions, process, recorder, wire
 from hangwatch_agent.captures import Captures
 from hangwatch_agent.errors import SettingsError
 from hangwatch_agent.link import Address, Link, State
@@ -112,8 +112,7 @@ class Service:
         while True:
             self._node.poll(time.monotonic(), time.monotonic_ns())
             self._watch_exits(link)
-            now_ns = time.monotonic_ns()
-            material = tuple(ranks.material(item.beat) for item in self._node.translate(now_ns))
+            material = self._node.material()
             if material != self._material:
                 self._material = material
                 link.beat_now()

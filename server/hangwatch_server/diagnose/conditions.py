@@ -102,8 +102,9 @@ def _by_stack(
 
 
 def _is_past_training(stack: StackFacts, facts: ProcessFacts) -> bool:
-    """At the script's outermost level, or asleep by a timer: neither loads data nor computes."""
-    return stack.where.endswith(" in <module>") or "nanosleep" in facts.wchan
+    """Nothing shows that it waits for data: asleep by a timer, or the kernel does not say where."""
+    is_untold = facts.wchan in ("", "0")
+    return is_untold or "sleep" in facts.wchan or stack.where.endswith(" in <module>")
 
 
 def _child_detail(facts: ProcessFacts) -> str:

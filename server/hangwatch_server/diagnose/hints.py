@@ -77,7 +77,20 @@ def _barrier_in_join(case: Case) -> bool:
 
 def _object_collective(case: Case) -> bool:
     names = {"all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list"}
-    return case.kind is Kind.MISSING_RANKS and any(s.op in names for s in case.waiting)
+    if case.kind is not Kind.MISSING_RANKS:
+        return False
+    return any(s.op in names for s in case.waiting) or _gathers_sizes(case)
+
+
+def _gathers_sizes(case: Case) -> bool:
+    """all_gather_object begins with an all_gather of one int64 per rank: the pickles' sizes."""
+    entry = next(iter(case.op.have.values()))
+    return (
+        entry is not None
+        and entry.op == "all_gather"
+        and entry.input_dtypes == ("Long",)
+        and entry.input_sizes == ((1,),)
+    )
 
 
 def _is_skipped(case: Case) -> bool:
@@ -135,10 +148,9 @@ def _is_file_store(case: Case) -> bool:
 
 
 def _file_store_text(case: Case) -> str:
-    path = case.op.detail.removeprefix("file://")
     return (
-        f"The rendezvous is the file {path}: a file left over from an earlier run makes some ranks "
-        "wait for addresses that are gone. Delete it before each start, or use env:// instead."
+        f"The rendezvous is {case.op.detail}: a file left over from an earlier run makes some "
+        "ranks wait for addresses that are gone. Delete it before each start, or use env:// instead."
     )
 
 
@@ -215,8 +227,8 @@ HINTS: tuple[Hint, ...] = (
     ),
     Hint(
         lambda case: case.has(Condition.STOPPED),
-        "The process was stopped (SIGSTOP, a debugger, a job suspend): kill -CONT PID lets it "
-        "go on.",
+        "The process was stopped (SIGSTOP, a debugger, a job suspend): SIGCONT (kill -CONT PID) "
+        "lets it go on.",
     ),
     Hint(
         lambda case: case.has(Condition.KILLED) or case.has(Condition.EXITED),

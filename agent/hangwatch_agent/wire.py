@@ -311,7 +311,9 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag="welcome"):
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
     """Either side's last frame before it closes the connection."""
 
-    code: str  # "unauthorised", "wrong_node", "duplicate_node", "malformed", "too_large", "protocol"
+    code: (
+        str  # "unauthorised", "wrong_node", "duplicate_node", "malformed", "too_large", "protocol"
+    )
     reason: str
     retry_after_s: float | None = None  # None: retrying unchanged will not help
 
@@ -353,7 +355,7 @@ def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes) -> T:
         raise WireError(f"frame of {len(data)} bytes is over the limit of {MAX_FRAME_BYTES}")
     try:
         return decoder.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(f"frame cannot be read: {error}") from error
 
 

@@ -39,7 +39,7 @@ def _tally(snapshot: Snapshot) -> int:
 
 
 def observe(memory: Memory, snapshot: Snapshot, finding: Finding, s: DetectSettings) -> Memory:
-    """The memory with its clock set: an origin that moved on ends a stall and teaches its length."""
+    """The memory with its clock set: an origin that moved on ends a stall and teaches it."""
     now_s = snapshot.taken_s
     tally = _tally(snapshot)
     tally_s = now_s if tally != memory.tally and memory.seen_s else memory.tally_s

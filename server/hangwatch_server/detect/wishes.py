@@ -66,7 +66,7 @@ def _is_due(stall: Stall, now_s: float, s: DetectSettings) -> bool:
         return False
     step_s = s.frozen_window_s / (s.frozen_captures - 1) if s.frozen_captures > 1 else 0.0
     late = max(0, asked - s.frozen_captures)
-    pause_s = min(step_s * 2**late, max(step_s, s.capture_again_most_s))
+    pause_s = min(step_s * 2.0**late, max(step_s, s.capture_again_most_s))
     return now_s - stall.wished_s[-1] >= pause_s - _TICK_SLACK_S
 
 

@@ -82,7 +82,7 @@ def _keys(stacks: Sequence[wire.ProcessStacks]) -> dict[int, str]:
 
 
 def _still_since(views: Sequence[_View]) -> list[_View]:
-    """The newest views in a row, oldest first, in which the process and its children stand still."""
+    """The newest views in a row, oldest first, in which process and children stand still."""
     run = [views[-1]]
     for view in reversed(views[:-1]):
         if view.sample.part.pid != run[0].sample.part.pid or not _is_same(view.keys, run[0].keys):

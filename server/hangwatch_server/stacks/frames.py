@@ -76,6 +76,8 @@ def main_thread(process: wire.ProcessStacks) -> wire.Thread | None:
     sign.
     """
     threads = process.threads
+    if threads and threads[0].thread_id == process.pid:
+        return threads[0]
     by_id = next((thread for thread in threads if thread.thread_id == process.pid), None)
     by_name = next((thread for thread in threads if thread.name == "MainThread"), None)
     return by_id or by_name or (threads[0] if len(threads) == 1 else None)

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
 from hangwatch_agent import wire
 from hangwatch_server import ranges
 from hangwatch_server.model import StackClass, TreeNode
 from hangwatch_server.stacks import activity, frames, signature
 
-_encoder = msgspec.msgpack.Encoder()
 # Children appear under a named root of their own, so that a loader's stack is not taken for a
 # rank's.
 _ROLE_ROOTS = {
@@ -24,6 +21,9 @@ _ROLE_ROOTS = {
     "compile": "compilers",
     "checkpoint": "checkpoint writers",
 }
+
+
+_Stacks = Mapping[tuple[int, int], tuple[wire.Frame, ...]]  # (rank, pid) -> main thread's
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def merge(
     """The tree of main threads, children's under named roots, and the classes of main stacks; odd
     ones first.
 
-    1. Find distinct stacks by their encoded bytes.
+    1. Find distinct stacks by their hash.
     2. Where `previous` has the rank too, count whether its stack is the same: frozen or moving.
     3. Insert each distinct stack once, outermost frame first, with its whole rank set.
     """
@@ -76,36 +76,32 @@ def merge(
     return _children(root), _classes(mains)
 
 
-def _distinct(
-    parts: Sequence[RankStacks], before: Mapping[tuple[int, int], bytes]
-) -> list[_Distinct]:
-    found: dict[bytes, _Distinct] = {}
+def _distinct(parts: Sequence[RankStacks], before: _Stacks) -> list[_Distinct]:
+    found: dict[str, dict[tuple[wire.Frame, ...], _Distinct]] = {}
     for part in parts:
+        rank = part.rank
         for process in part.stacks:
             thread = frames.main_thread(process)
             if thread is None or not thread.frames:
                 continue
-            key = _encoder.encode(thread.frames)
-            entry = found.get(key + process.role.encode())
+            of_role = found.setdefault(process.role, {})
+            entry = of_role.get(thread.frames)
             if entry is None:
-                entry = found[key + process.role.encode()] = _Distinct(
-                    process.role, process, thread
-                )
-            entry.ranks.append(part.rank)
-            earlier = before.get((part.rank, process.pid)) if before else None
-            if earlier is not None:
+                entry = of_role[thread.frames] = _Distinct(process.role, process, thread)
+            entry.ranks.append(rank)
+            if before and (earlier := before.get((rank, process.pid))) is not None:
                 entry.compared += 1
-                entry.still += earlier == key
-    return list(found.values())
+                entry.still += earlier == thread.frames
+    return [entry for of_role in found.values() for entry in of_role.values()]
 
 
-def _by_process(parts: Sequence[RankStacks]) -> dict[tuple[int, int], bytes]:
+def _by_process(parts: Sequence[RankStacks]) -> _Stacks:
     threads = (
         (part.rank, process.pid, frames.main_thread(process))
         for part in parts
         for process in part.stacks
     )
-    return {(rank, pid): _encoder.encode(t.frames) for rank, pid, t in threads if t is not None}
+    return {(rank, pid): t.frames for rank, pid, t in threads if t is not None}
 
 
 def _shown(stack: _Distinct, native: bool, show_framework: bool) -> list[wire.Frame]:
@@ -130,10 +126,13 @@ def _insert(root: _Node, stack: _Distinct, path: Iterable[wire.Frame]) -> None:
 
 def _children(node: _Node) -> tuple[TreeNode, ...]:
     """Odd branches first: fewest ranks, then by place so that the order is stable."""
-    ordered = sorted(
-        node.children.items(), key=lambda item: (len(item[1].ranks), item[0].file, item[0].line)
-    )
+    ordered = sorted(node.children.items(), key=_oddity)
     return tuple(_tree_node(frame, child) for frame, child in ordered)
+
+
+def _oddity(item: tuple[wire.Frame, _Node]) -> tuple[int, str, int, str, bool]:
+    frame, node = item
+    return (len(node.ranks), frame.file, frame.line, frame.name, frame.is_native)
 
 
 def _tree_node(frame: wire.Frame, node: _Node) -> TreeNode:

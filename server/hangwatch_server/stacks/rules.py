@@ -39,9 +39,9 @@ _HIDDEN_OPS = frozenset(
     }
 )  # fmt: skip
 _SHUTDOWN = frozenset({"_shutdown", "_exit_function", "_python_exit", "destroy_process_group"})
-_DESCRIPTORS_OF_RUNTIME = re.compile(
-    r"torch/_dynamo/(eval_frame|decorators|external_utils|hooks|utils|_trace_wrapped_higher_order_
-    op)\.py$"
+# In the stack whenever compiled code runs, long after it was compiled.
+_RUNTIME_PATH = re.compile(
+    r"torch/_dynamo/(eval_frame|decorators|external_utils|hooks|utils)\.py$"
     r"|torch/_inductor/(output_code|utils|cudagraph_trees|cudagraph_utils)\.py$"
 )
 _COMPILE_PATH = re.compile(r"torch/(_inductor|_dynamo)/|triton/(compiler|backends)/")
@@ -85,7 +85,7 @@ def _named(path: str, names: frozenset[str]) -> Callable[[str, str], bool]:
 def _compiles(file: str, name: str) -> bool:
     if "torch/_inductor/runtime/" in file or "triton/runtime/" in file:
         return name in _AUTOTUNE or name in {"compile", "_do_compile", "precompile"}
-    return bool(_COMPILE_PATH.search(file)) and not _DESCRIPTORS_OF_RUNTIME.search(file)
+    return bool(_COMPILE_PATH.search(file)) and not _RUNTIME_PATH.search(file)
 
 
 def _loads(file: str, name: str) -> bool:
@@ -121,9 +121,12 @@ FRAMEWORK_RULES: tuple[Rule, ...] = (
 
 # Waits on another thread or process, told by the Python code that blocks. A bare `with lock:`
 # leaves
-# no frame of its own: see activity._is_bare_lock.
+# no frame of its own: see activity._user_code.
 LOCK_FUNCTIONS: tuple[tuple[str, frozenset[str]], ...] = (
-    ("threading.py", frozenset({"wait", "wait_for", "acquire", "__enter__", "join", "_wait_for_tstate_lock"})),
+    (
+        "threading.py",
+        frozenset({"wait", "wait_for", "acquire", "__enter__", "join", "_wait_for_tstate_lock"}),
+    ),
     ("queue.py", frozenset({"get", "put", "join"})),
     ("multiprocessing/queues.py", frozenset({"get", "put"})),
     ("multiprocessing/synchronize.py", frozenset({"acquire", "__enter__", "wait"})),
@@ -136,8 +139,7 @@ _NATIVE_COLLECTIVE = re.compile(r"c10d::(Work|ProcessGroup|Backend)|^nccl|ncclGr
 
 
 def of_user_function(name: str) -> Activity | None:
-    """The phase that a user's own function name announces, as in `save_checkpoint` or `evaluate`.
-    """
+    """The phase that a user's own function name shows, as in `save_checkpoint` or `evaluate`."""
     if _LOAD_NAME.search(name):
         return Activity.MODEL_LOADING
     if _SAVE_NAME.search(name) and not _NOT_SAVE_NAME.search(name):

@@ -1,0 +1,40 @@
+"""Hard evidence: confirmed by a second snapshot, not by waiting."""
+
+from __future__ import annotations
+
+from tests.unit.server.detect.builders import NONE, Clockwork, beat, finding, stuck, view
+
+from hangwatch_server.model import Finding, Kind, Link, RankView, State
+
+
+def mismatch(at_s: float) -> Finding:
+    """Two ranks disagree; the entries that show it are there two seconds after the stall."""
+    if at_s < 3:
+        return NONE
+    return finding(at_s, kind=Kind.MISMATCH, is_hard=True)
+
+
+def test_hard_evidence_is_hung_within_five_seconds_of_the_last_progress() -> None:
+    clock = Clockwork(stuck(), mismatch).run(8)
+
+    assert clock.first(State.HUNG) == 5
+
+
+def test_hard_evidence_seen_once_is_not_enough() -> None:
+    clock = Clockwork(stuck(), lambda at_s: mismatch(at_s) if at_s % 2 else NONE).run(9)
+
+    assert State.HUNG not in clock.states()
+
+
+def test_hard_evidence_that_changes_starts_again() -> None:
+    def found(at_s: float) -> Finding:
+        return finding(at_s, kind=Kind.MISMATCH, is_hard=True, key=f"k{int(at_s)}")
+
+    assert State.HUNG not in Clockwork(stuck(), found).run(9).states()
+
+
+def test_same_old_heartbeat_twice_is_one_sample() -> None:
+    def beats(at_s: float) -> list[RankView]:
+        return [view(beat(rank), link=Link.LATE, age_s=at_s) for rank in range(4)]
+
+    assert State.HUNG not in Clockwork(beats, mismatch).run(9).states()

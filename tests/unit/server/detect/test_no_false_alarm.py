@@ -1,0 +1,148 @@
+"""Jobs that are slow and healthy: nothing is confirmed, and every suspicion clears."""
+
+from __future__ import annotations
+
+from tests.unit.server.detect.builders import (
+    NONE,
+    Beats,
+    Clockwork,
+    beat,
+    changed,
+    facts,
+    finding,
+    frozen_stack,
+    stuck,
+    view,
+)
+
+from hangwatch_agent import wire
+from hangwatch_server.model import Activity, Finding, Kind, RankView, State
+
+
+def test_steps_of_six_seconds_raise_nothing() -> None:
+    def beats(at_s: float) -> list[RankView]:
+        return [view(beat(rank, at_s % 6)) for rank in range(4)]
+
+    def found(at_s: float) -> Finding:
+        return NONE if at_s % 6 < 1 else finding(at_s % 6, (), kind=Kind.NO_PROGRESS, waiting="0-3")
+
+    assert Clockwork(beats, found).run(120).states() == [State.HEALTHY]
+
+
+def test_straggler_three_times_slower_raises_nothing() -> None:
+    def beats(at_s: float) -> list[RankView]:
+        return [view(beat(rank, at_s % 1.2)) for rank in range(4)]
+
+    clock = Clockwork(beats, lambda at_s: finding(at_s % 1.2)).run(120)
+
+    assert clock.states() == [State.HEALTHY]
+
+
+def test_checkpoint_of_fourteen_seconds_is_an_expected_wait() -> None:
+    def pause(at_s: float) -> float:
+        return at_s if at_s < 14 else at_s % 1.0
+
+    def found(at_s: float) -> Finding:
+        return finding(at_s, (2,)) if at_s < 14 else NONE
+
+    clock = Clockwork(lambda at_s: stuck()(pause(at_s)), found, frozen_stack(Activity.CHECKPOINT))
+
+    assert clock.run(40).states() == [State.HEALTHY, State.EXPECTED_WAIT, State.HEALTHY]
+
+
+def test_frozen_checkpoint_is_hung_after_two_minutes_only() -> None:
+    clock = Clockwork(stuck(), finding, frozen_stack(Activity.CHECKPOINT)).run(130)
+
+    assert clock.first(State.EXPECTED_WAIT) == 10
+    assert clock.first(State.HUNG) == 120
+
+
+def test_checkpoint_that_works_is_expected_until_its_limit() -> None:
+    clock = Clockwork(stuck(facts(cpu=0.5)), finding, frozen_stack(Activity.CHECKPOINT)).run(905)
+
+    assert clock.first(State.HUNG) == 900
+
+
+def test_wait_for_a_batch_is_no_phase() -> None:
+    clock = Clockwork(stuck(), finding, frozen_stack(Activity.DATALOADER)).run(25)
+
+    assert State.EXPECTED_WAIT not in clock.states()
+    assert State.HUNG in clock.states()
+
+
+def test_compiler_at_work_makes_a_compile_phase_without_any_stack() -> None:
+    compiler = wire.ChildFacts(pid=9, name="ptxas", role="compile", state="R", cpu_share=1.0)
+
+    clock = Clockwork(stuck(facts(children=(compiler,))), finding).run(400)
+
+    assert clock.states() == [State.HEALTHY, State.EXPECTED_WAIT]
+
+
+def announced(phase: str, limit_s: float | None, since_s: float = 0.0) -> Beats:
+    def beats(at_s: float) -> list[RankView]:
+        views = stuck()(at_s)
+        given = changed(beat(2, at_s), phase=phase, phase_s=at_s + since_s, phase_limit_s=limit_s)
+        views[2] = view(given)
+        return views
+
+    return beats
+
+
+def test_announced_phase_is_expected_until_its_own_limit_even_when_frozen() -> None:
+    clock = Clockwork(announced("export", 200.0), finding, frozen_stack()).run(210)
+
+    assert clock.states() == [State.HEALTHY, State.EXPECTED_WAIT, State.HUNG]
+    assert clock.first(State.HUNG) == 200
+
+
+def test_announced_phase_without_limit_or_known_name_hides_no_hang() -> None:
+    clock = Clockwork(announced("train", None), finding, frozen_stack()).run(25)
+
+    assert State.HUNG in clock.states()
+
+
+def test_announced_checkpoint_has_the_limit_of_checkpoints() -> None:
+    clock = Clockwork(announced("checkpoint", None), finding, frozen_stack()).run(905)
+
+    assert clock.first(State.HUNG) == 900
+
+
+def test_job_with_long_steps_learns_its_limit() -> None:
+    def beats(at_s: float) -> list[RankView]:
+        return [view(beat(rank, at_s % 8)) for rank in range(4)]
+
+    def found(at_s: float) -> Finding:
+        return NONE if at_s % 8 < 1 else finding(at_s % 8)
+
+    clock = Clockwork(beats, found).run(8 * 60)
+    limits = clock.log[-1][1].limits
+
+    assert clock.states() == [State.HEALTHY]
+    assert 18 <= limits.suspect_after_s <= 24
+    assert 30 <= limits.confirm_after_s <= 40
+    assert "over the 10 s floor" in limits.why
+
+
+def test_fewer_than_fifty_gaps_teach_nothing() -> None:
+    def beats(at_s: float) -> list[RankView]:
+        return [view(beat(rank, at_s % 8)) for rank in range(4)]
+
+    clock = Clockwork(beats, lambda at_s: NONE).run(8 * 40)
+
+    assert clock.log[-1][1].limits.suspect_after_s == 10
+    assert "of 50 gaps" in clock.log[-1][1].limits.why
+
+
+def test_checkpoint_gaps_do_not_raise_the_limit_of_training() -> None:
+    def stalled(at_s: float) -> float:
+        return at_s % 60 - 40 if at_s % 60 > 40 else at_s % 1.0
+
+    def found(at_s: float) -> Finding:
+        return finding(stalled(at_s)) if stalled(at_s) > 1 else NONE
+
+    clock = Clockwork(
+        lambda at_s: stuck()(stalled(at_s)), found, frozen_stack(Activity.CHECKPOINT)
+    ).run(600)
+
+    assert clock.log[-1][1].limits.suspect_after_s == 10
+    assert State.HUNG not in clock.states()

@@ -1,0 +1,159 @@
+"""What recorded and composed stacks show; whether a stack moves is tested with the facts."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.server.stacks import recorded
+
+from hangwatch_agent import wire
+from hangwatch_server import stacks
+from hangwatch_server.model import Activity, StackFacts
+
+TORCH = "/opt/venv/lib/python3.11/site-packages/torch"
+
+
+def facts_of(process: wire.ProcessStacks, wchan: str = "") -> StackFacts:
+    facts = wire.ProcessFacts(state="S", wchan=wchan)
+    sample = stacks.Sample(recorded.part(process, facts=facts), taken_s=10.0, capture="c1")
+    made = stacks.facts([sample], now_s=11.0)
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "activity", "op"),
+    [
+        ("allreduce", Activity.COLLECTIVE, "all_reduce"),
+        ("allreduce_native", Activity.COLLECTIVE, "all_reduce"),
+        ("agobj", Activity.COLLECTIVE, "all_gather"),
+        ("recv", Activity.COLLECTIVE, "recv"),
+        ("barrier", Activity.COLLECTIVE, "barrier"),
+        ("mbarrier", Activity.COLLECTIVE, "monitored_barrier"),
+        ("ddp", Activity.COLLECTIVE, "all_reduce"),
+        ("init", Activity.RENDEZVOUS, ""),
+        ("newgroup", Activity.RENDEZVOUS, ""),
+        ("save", Activity.CHECKPOINT, ""),
+        ("loader_inline", Activity.DATALOADER, ""),
+        ("loader_workers", Activity.DATALOADER, ""),
+        ("lock", Activity.LOCK, ""),
+        ("lock_native", Activity.LOCK, ""),
+        ("condition", Activity.LOCK, ""),
+        ("queue", Activity.LOCK, ""),
+        ("atexit", Activity.SHUTDOWN, ""),
+        ("mplock", Activity.USER_CODE, ""),
+        ("async", Activity.USER_CODE, ""),
+    ],
+)
+def test_recorded_stack_is_recognised(name: str, activity: Activity, op: str) -> None:
+    facts = facts_of(recorded.process(name))
+
+    assert (facts.activity, facts.op) == (activity, op)
+
+
+def test_where_is_the_users_own_innermost_frame() -> None:
+    facts = facts_of(recorded.process("loader_inline"))
+
+    assert facts.where == "prog.py:42 in __getitem__"
+
+
+def test_leaf_is_the_innermost_python_frame_of_all() -> None:
+    assert facts_of(recorded.process("loader_workers")).leaf == "selectors.py:415 in select"
+
+
+def test_object_collective_names_the_call_that_the_user_wrote() -> None:
+    assert facts_of(recorded.process("agobj")).detail == "inside all_gather_object"
+
+
+def test_wait_in_backward_is_told_apart_from_other_waits() -> None:
+    assert facts_of(recorded.process("ddp")).is_in_backward
+    assert not facts_of(recorded.process("allreduce")).is_in_backward
+
+
+def test_lock_names_the_frame_that_seems_to_hold_it() -> None:
+    assert facts_of(recorded.process("lock")).lock_holder == "refresher at prog.py:10 in refresh"
+
+
+def test_thread_that_sleeps_is_in_no_lock_when_the_kernel_says_so() -> None:
+    facts = facts_of(recorded.process("lock"), wchan="hrtimer_nanosleep")
+
+    assert facts.activity is Activity.USER_CODE
+
+
+def test_asynchronous_wait_says_that_it_cannot_be_told_from_a_lock() -> None:
+    facts = facts_of(recorded.process("async"), wchan="futex_wait_queue")
+
+    assert facts.detail == "waits for a lock or an asynchronous call"
+
+
+def test_loader_wait_tells_what_its_stuck_worker_does() -> None:
+    parent = recorded.process("loader_workers")
+    worker = recorded.process("loader_worker", role="loader")
+    sample = stacks.Sample(recorded.part(parent, worker), taken_s=10.0, capture="c1")
+
+    facts = stacks.facts([sample], now_s=10.0)
+
+    assert facts is not None
+    assert facts.detail == f"its loader worker {worker.pid} is at prog.py:42 in __getitem__"
+
+
+@pytest.mark.parametrize(
+    ("name", "activity"),
+    [
+        ("save_checkpoint", Activity.CHECKPOINT),
+        ("Trainer._write_ckpt", Activity.CHECKPOINT),
+        ("load_checkpoint", Activity.MODEL_LOADING),
+        ("evaluate", Activity.EVALUATION),
+        ("_checkpointed_forward", Activity.USER_CODE),
+        ("train_and_evaluate", Activity.USER_CODE),
+        ("train_step", Activity.USER_CODE),
+    ],
+)
+def test_users_function_name_announces_a_phase(name: str, activity: Activity) -> None:
+    process = recorded.stack(("sleep", "/home/u/train.py", 9), (name, "/home/u/train.py", 5))
+
+    assert facts_of(process).activity is activity
+
+
+def test_barrier_inside_a_checkpoint_function_is_a_collective() -> None:
+    process = recorded.stack(
+        ("barrier", f"{TORCH}/distributed/distributed_c10d.py", 5356),
+        ("save_checkpoint", "/home/u/train.py", 5),
+    )
+
+    assert facts_of(process).activity is Activity.COLLECTIVE
+
+
+def test_compiling_is_told_from_running_compiled_code() -> None:
+    compiling = recorded.stack(
+        ("compile_file", f"{TORCH}/_inductor/codecache.py", 1),
+        ("_compile", f"{TORCH}/_dynamo/convert_frame.py", 1),
+        ("step", "/home/u/train.py", 5),
+    )
+    running = recorded.stack(
+        ("tokenize", "/home/u/train.py", 9),
+        ("compile_wrapper", f"{TORCH}/_dynamo/eval_frame.py", 1),
+        ("step", "/home/u/train.py", 5),
+    )
+
+    assert facts_of(compiling).activity is Activity.COMPILE
+    assert facts_of(running).activity is Activity.USER_CODE
+
+
+def test_join_is_seen() -> None:
+    process = recorded.stack(
+        ("all_reduce", f"{TORCH}/distributed/distributed_c10d.py", 3252),
+        ("_notify_procs_to_terminate", f"{TORCH}/distributed/algorithms/join.py", 30),
+        ("train", "/home/u/train.py", 5),
+    )
+
+    assert facts_of(process).is_in_join
+
+
+def test_fsync_inside_torch_save_is_a_checkpoint() -> None:
+    process = recorded.stack(
+        ("write_file", "/home/u/storage.py", 9),
+        ("save", f"{TORCH}/serialization.py", 1003),
+        ("main", "/home/u/train.py", 5),
+    )
+
+    assert facts_of(process).activity is Activity.CHECKPOINT

@@ -6,6 +6,7 @@ what the server says: only how pages show it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -66,7 +67,10 @@ class SceneWatch:
 
     async def path(self, job_id: str, rank: int) -> tuple[model.PathStep, ...]:
         job = await self.job(job_id)
-        return (model.PathStep(rank=rank, waits_in="tp-9 all_reduce #5", for_=(1,)), *job.verdict.path[1:])
+        return (
+            model.PathStep(rank=rank, waits_in="tp-9 all_reduce #5", for_=(1,)),
+            *job.verdict.path[1:],
+        )
 
     async def timeline(self, job_id: str) -> tuple[model.TimelinePoint, ...]:
         job = await self.job(job_id)
@@ -159,6 +163,7 @@ def operator_cookie(app: FastAPI) -> str:
 
 
 async def _with_policy(request: Request, call_next: Callable[..., object]) -> Response:
+    request.app.state.loop = asyncio.get_running_loop()
     response: Response = await call_next(request)  # type: ignore[misc]
     response.headers["content-security-policy"] = POLICY
     return response

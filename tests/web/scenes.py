@@ -77,7 +77,9 @@ def verdict(job: str, name: str, state: model.State, **changes: object) -> model
     return model.Verdict(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def job(verdict: model.Verdict, nodes: tuple[str, ...] = ("node-a", "node-b"), **changes: object) -> model.Job:
+def job(
+    verdict: model.Verdict, nodes: tuple[str, ...] = ("node-a", "node-b"), **changes: object
+) -> model.Job:
     values: dict[str, object] = {
         "id": verdict.job,
         "name": verdict.name,
@@ -97,7 +99,9 @@ def job(verdict: model.Verdict, nodes: tuple[str, ...] = ("node-a", "node-b"), *
     return model.Job(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def rank(number: int, state: str = "healthy", per_node: int = 4, **changes: object) -> model.RankRow:
+def rank(
+    number: int, state: str = "healthy", per_node: int = 4, **changes: object
+) -> model.RankRow:
     values: dict[str, object] = {
         "rank": number,
         "node": _node_name(number // per_node),
@@ -312,19 +316,36 @@ def _hung(scene: Scene) -> None:
         path=(
             model.PathStep(rank=0, waits_in="tp-0 all_reduce #9311", for_=(1,)),
             model.PathStep(rank=1, waits_in="dp-1 all_reduce #1042", for_=(5,)),
-            model.PathStep(rank=5, waits_in="in its dataloader: train.py:88 in __getitem__", for_=()),
+            model.PathStep(
+                rank=5, waits_in="in its dataloader: train.py:88 in __getitem__", for_=()
+            ),
         ),
         edges=(
-            model.WaitEdge(ranks="1,3,7", call="dp-1 all_reduce #1042", missing="5", where="train.py:147 in train"),
+            model.WaitEdge(
+                ranks="1,3,7",
+                call="dp-1 all_reduce #1042",
+                missing="5",
+                where="train.py:147 in train",
+            ),
             model.WaitEdge(ranks="0,2,4,6", call="tp-0 … tp-3 all_reduce #9311", missing="1,3,5,7"),
         ),
         evidence=(
-            model.Evidence(kind="counters", text="3 ranks at #1042, rank 5 at #1041, in two samples 10 s apart"),
-            model.Evidence(kind="stack", text="unchanged in 3 captures over 10 s", capture="cap-hung"),
-            model.Evidence(kind="process", text="0 % CPU on the main thread, no I/O, children included"),
+            model.Evidence(
+                kind="counters", text="3 ranks at #1042, rank 5 at #1041, in two samples 10 s apart"
+            ),
+            model.Evidence(
+                kind="stack", text="unchanged in 3 captures over 10 s", capture="cap-hung"
+            ),
+            model.Evidence(
+                kind="process", text="0 % CPU on the main thread, no I/O, children included"
+            ),
         ),
-        hints=("Storage: loader worker 831 waits in D state in nfs4_wait. Check the mount on node-b.",),
-        action=model.Action(advice="restart_excluding", exclude_nodes=("node-b",), evidence_stored=True),
+        hints=(
+            "Storage: loader worker 831 waits in D state in nfs4_wait. Check the mount on node-b.",
+        ),
+        action=model.Action(
+            advice="restart_excluding", exclude_nodes=("node-b",), evidence_stored=True
+        ),
         incident="inc-hung",
     )
     rows = tuple(
@@ -336,8 +357,21 @@ def _hung(scene: Scene) -> None:
         )
         for number in range(8)
     )
-    behind = group("dp-1", "1,3,5,7", op="all_reduce [26 MB float]", behind="5", waiting="1,3,7", stalled_s=252.0)
-    scene.add(job(said), rows, behind, group("tp-0", "0,1", at=9311, op="all_reduce [4 MB float]", waiting="0", stalled_s=251.0), group("world", "0-7", at=88))
+    behind = group(
+        "dp-1",
+        "1,3,5,7",
+        op="all_reduce [26 MB float]",
+        behind="5",
+        waiting="1,3,7",
+        stalled_s=252.0,
+    )
+    scene.add(
+        job(said),
+        rows,
+        behind,
+        group("tp-0", "0,1", at=9311, op="all_reduce [4 MB float]", waiting="0", stalled_s=251.0),
+        group("world", "0-7", at=88),
+    )
     scene.incidents.append(incident(said, captures=("cap-hung",)))
     scene.captures["cap-hung"] = capture("cap-hung", said.job, "0-7", incident="inc-hung")
     scene.trees["cap-hung"] = tree("cap-hung", "5", "0-4,6-7")
@@ -370,25 +404,51 @@ def _mismatch(scene: Scene) -> None:
         seq=29,
         op="all_reduce",
         culprits=(
-            model.Culprit(rank=0, node="node-a", pid=800, gpu=0, condition=model.Condition.IN_COLLECTIVE, where="train.py:61 in main"),
-            model.Culprit(rank=1, node="node-a", pid=801, gpu=1, condition=model.Condition.IN_COLLECTIVE, where="train.py:70 in main"),
+            model.Culprit(
+                rank=0,
+                node="node-a",
+                pid=800,
+                gpu=0,
+                condition=model.Condition.IN_COLLECTIVE,
+                where="train.py:61 in main",
+            ),
+            model.Culprit(
+                rank=1,
+                node="node-a",
+                pid=801,
+                gpu=1,
+                condition=model.Condition.IN_COLLECTIVE,
+                where="train.py:70 in main",
+            ),
         ),
         culprit_ranks="0-1",
         sides=(
-            model.MismatchSide(ranks="0", call="all_reduce [1] int", where="train.py:61 in main", is_odd=True),
+            model.MismatchSide(
+                ranks="0", call="all_reduce [1] int", where="train.py:61 in main", is_odd=True
+            ),
             model.MismatchSide(ranks="1", call="barrier", where="train.py:70 in main", is_odd=True),
         ),
-        evidence=(model.Evidence(kind="call", text="recorder entries of both ranks differ at #29"),),
+        evidence=(
+            model.Evidence(kind="call", text="recorder entries of both ranks differ at #29"),
+        ),
         hints=("A barrier inside join() misaligns join()'s own all_reduces: remove it.",),
         incident="inc-mismatch",
     )
-    scene.add(job(said, ("node-a",)), tuple(rank(n, "culprit", condition=model.Condition.IN_COLLECTIVE) for n in range(2)), group("world", "0-1", at=29, op="all_reduce", waiting="0-1", stalled_s=61.0))
+    scene.add(
+        job(said, ("node-a",)),
+        tuple(rank(n, "culprit", condition=model.Condition.IN_COLLECTIVE) for n in range(2)),
+        group("world", "0-1", at=29, op="all_reduce", waiting="0-1", stalled_s=61.0),
+    )
     scene.incidents.append(incident(said))
 
 
 def _deadlock(scene: Scene) -> None:
     steps = tuple(
-        model.PathStep(rank=number, waits_in=f"pp-{number} recv from {(number + 1) % 4}", for_=((number + 1) % 4,))
+        model.PathStep(
+            rank=number,
+            waits_in=f"pp-{number} recv from {(number + 1) % 4}",
+            for_=((number + 1) % 4,),
+        )
         for number in range(4)
     )
     said = verdict(
@@ -401,14 +461,23 @@ def _deadlock(scene: Scene) -> None:
         world_size=4,
         summary="Ranks 0-3 wait for each other in a ring of receives.",
         culprits=tuple(
-            model.Culprit(rank=n, node="node-a", pid=800 + n, gpu=n, condition=model.Condition.IN_COLLECTIVE, where="stage.py:31 in forward")
+            model.Culprit(
+                rank=n,
+                node="node-a",
+                pid=800 + n,
+                gpu=n,
+                condition=model.Condition.IN_COLLECTIVE,
+                where="stage.py:31 in forward",
+            )
             for n in range(4)
         ),
         culprit_ranks="0-3",
         cycle=steps,
         path=steps,
         evidence=(model.Evidence(kind="call", text="four blocking receives, none with its send"),),
-        hints=("Let even stages send first and odd stages receive first, or use batch_isend_irecv.",),
+        hints=(
+            "Let even stages send first and odd stages receive first, or use batch_isend_irecv.",
+        ),
         incident="inc-deadlock",
     )
     scene.add(job(said, ("node-a",)), tuple(rank(n, "culprit") for n in range(4)))
@@ -427,7 +496,11 @@ def _suspected(scene: Scene) -> None:
         culprit_ranks="2-3",
         waiting="0-1",
     )
-    scene.add(job(said), tuple(rank(n, "culprit" if n in (2, 3) else "healthy") for n in range(8)), group("tp-1", "0-3", behind="2-3", waiting="0-1", op="all_reduce", stalled_s=11.0))
+    scene.add(
+        job(said),
+        tuple(rank(n, "culprit" if n in (2, 3) else "healthy") for n in range(8)),
+        group("tp-1", "0-3", behind="2-3", waiting="0-1", op="all_reduce", stalled_s=11.0),
+    )
 
 
 def _unknown(scene: Scene) -> None:
@@ -481,24 +554,71 @@ def _healthy(scene: Scene) -> None:
 
 def _hostile(scene: Scene) -> None:
     said = verdict(
-        "2a3b4c5d6e7f", HOSTILE, model.State.HUNG, kind=model.Kind.MISSING_RANKS, stalled_s=20.0,
-        summary=f"Rank 1 of {HOSTILE[:200]} never came.", culprit_ranks="1", waiting="0,2-7",
-        culprits=(model.Culprit(rank=1, node='<img src=x onerror="alert(1)">', pid=801, gpu=None, condition=model.Condition.UNKNOWN, where=HOSTILE),),
-        hints=(HOSTILE,), incident="inc-hostile",
+        "2a3b4c5d6e7f",
+        HOSTILE,
+        model.State.HUNG,
+        kind=model.Kind.MISSING_RANKS,
+        stalled_s=20.0,
+        summary=f"Rank 1 of {HOSTILE[:200]} never came.",
+        culprit_ranks="1",
+        waiting="0,2-7",
+        culprits=(
+            model.Culprit(
+                rank=1,
+                node='<img src=x onerror="alert(1)">',
+                pid=801,
+                gpu=None,
+                condition=model.Condition.UNKNOWN,
+                where=HOSTILE,
+            ),
+        ),
+        hints=(HOSTILE,),
+        incident="inc-hostile",
     )
-    scene.add(job(said), tuple(rank(n, "culprit" if n == 1 else "waiting", waits_in=HOSTILE) for n in range(8)), group(HOSTILE, "0-7", behind="1", waiting="0", op=HOSTILE))
+    scene.add(
+        job(said),
+        tuple(rank(n, "culprit" if n == 1 else "waiting", waits_in=HOSTILE) for n in range(8)),
+        group(HOSTILE, "0-7", behind="1", waiting="0", op=HOSTILE),
+    )
     scene.incidents.append(incident(said))
 
 
 def _others(scene: Scene) -> None:
-    for number, state in enumerate((model.State.FINISHED, model.State.FAILED, model.State.STARTING)):
+    for number, state in enumerate(
+        (model.State.FINISHED, model.State.FAILED, model.State.STARTING)
+    ):
         said = verdict(f"3a4b5c6d7e{number:02d}", f"sweep-{number}", state)
         if state is model.State.FAILED:
-            said = verdict(said.job, said.name, state, summary="Rank 3 ended with an uncaught RuntimeError.", stalled_s=300.0)
-        scene.add(job(said, is_live=state is model.State.STARTING, progress_age_s=None), tuple(rank(n, "finished") for n in range(4)))
-    over = verdict("0a1b2c3d4e5f", "bert-base", model.State.HUNG, kind=model.Kind.STALLED_COLLECTIVE, op="all_gather", seq=311, summary="All ranks entered all_gather #311 and none finishes.", waiting="0-7", incident="inc-over")
+            said = verdict(
+                said.job,
+                said.name,
+                state,
+                summary="Rank 3 ended with an uncaught RuntimeError.",
+                stalled_s=300.0,
+            )
+        scene.add(
+            job(said, is_live=state is model.State.STARTING, progress_age_s=None),
+            tuple(rank(n, "finished") for n in range(4)),
+        )
+    over = verdict(
+        "0a1b2c3d4e5f",
+        "bert-base",
+        model.State.HUNG,
+        kind=model.Kind.STALLED_COLLECTIVE,
+        op="all_gather",
+        seq=311,
+        summary="All ranks entered all_gather #311 and none finishes.",
+        waiting="0-7",
+        incident="inc-over",
+    )
     scene.incidents.append(
-        incident(over, state=model.IncidentState.RESOLVED, opened_at=NOW - timedelta(days=2), ended_at=NOW - timedelta(days=2), end_reason="progress")
+        incident(
+            over,
+            state=model.IncidentState.RESOLVED,
+            opened_at=NOW - timedelta(days=2),
+            ended_at=NOW - timedelta(days=2),
+            end_reason="progress",
+        )
     )
 
 
@@ -526,4 +646,8 @@ def _silent_node() -> model.NodeRow:
 
 
 def _blind_node() -> model.NodeRow:
-    return _node("node-g", stacks="py-spy may not read other processes here", stacks_remedy="sudo sysctl kernel.yama.ptrace_scope=0")
+    return _node(
+        "node-g",
+        stacks="py-spy may not read other processes here",
+        stacks_remedy="sudo sysctl kernel.yama.ptrace_scope=0",
+    )

@@ -114,7 +114,9 @@ def duration(seconds: float | None) -> str:
 
 def length(seconds: float) -> str:
     """A round duration for sentences, without empty parts: `30 min`, `10 s`, `1.5 s`."""
-    text = duration(seconds) if seconds % 1 or seconds >= SECONDS_SHOWN_BELOW_S else f"{seconds:.0f} s"
+    text = (
+        duration(seconds) if seconds % 1 or seconds >= SECONDS_SHOWN_BELOW_S else f"{seconds:.0f} s"
+    )
     return text.removesuffix(" 00 s").removesuffix(" 00 min").removesuffix(" 0 h")
 
 

@@ -1,0 +1,172 @@
+"""What the pages' scripts do: grid, keys, theme, times, stacks, copying, and the live stream."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from hangwatch_server import model
+from tests.web.conftest import Site
+
+pytestmark = pytest.mark.web
+
+HUNG = "/jobs/a1b2c3d4e5f6"
+INCIDENT = "/incidents/inc-hung"
+# Resolves when the page's script has held a message back.
+HELD_BACK = """() => new Promise((resolve) => document.addEventListener(
+  "htmx:sse:before:message", (event) => event.detail.message.event || resolve(true)))"""
+
+
+def test_arrow_keys_walk_the_grid_and_enter_opens_the_row(page: Page, site: Site) -> None:
+    page.goto(site.url + HUNG)
+    page.locator("#grid canvas").focus()
+    reading = page.locator("#grid-reading")
+    expect(reading).to_contain_text("rank 5, node-b, culprit")
+
+    page.keyboard.press("ArrowRight")
+    expect(reading).to_contain_text("rank 6, node-b, waiting")
+    page.keyboard.press("Home")
+    expect(reading).to_contain_text("rank 0, node-a")
+    page.keyboard.press("Enter")
+
+    expect(page.locator("#rank-0")).to_be_focused()
+
+
+def test_a_rank_outside_the_table_is_asked_for(page: Page, site: Site) -> None:
+    page.goto(f"{site.url}/jobs/f6a1b2c3d4e5")
+    page.locator("#grid canvas").focus()
+
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+
+    expect(page).to_have_url(f"{site.url}/jobs/f6a1b2c3d4e5?ranks=511#rank-511")
+    expect(page.locator(".each-rank tbody tr")).to_have_count(1)
+
+
+def test_hovering_a_rank_shows_who_and_where(page: Page, site: Site) -> None:
+    page.goto(site.url + HUNG)
+
+    page.locator("#grid canvas").hover(position={"x": 14, "y": 34})
+
+    expect(page.locator(".tip")).to_contain_text("rank 0 · waiting")
+    expect(page.locator(".tip")).to_contain_text("pid 800")
+
+
+def test_the_theme_is_kept_for_the_next_page(page: Page, site: Site) -> None:
+    page.goto(site.url)
+    root = page.locator("html")
+    light = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+
+    page.locator('[data-action="theme"]').click()
+    page.goto(f"{site.url}/incidents")
+
+    expect(root).to_have_attribute("data-theme", "dark")
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") != light
+
+
+def test_the_dark_theme_of_the_system_is_followed(context: BrowserContext, site: Site) -> None:
+    page = context.new_page()
+    page.emulate_media(color_scheme="dark")
+
+    page.goto(site.url)
+
+    background = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+    assert background == "rgb(14, 16, 19)"
+
+
+def test_u_shows_times_in_utc(page: Page, site: Site) -> None:
+    page.goto(site.url + INCIDENT)
+    opened = page.locator("time[data-clock]").first
+
+    page.keyboard.press("u")
+
+    expect(opened).to_contain_text("UTC")
+    expect(page.locator('[data-action="utc"]')).to_have_attribute("aria-pressed", "true")
+
+
+def test_keys_lead_to_pages_and_the_search_field(page: Page, site: Site) -> None:
+    page.goto(site.url)
+
+    page.keyboard.press("/")
+    expect(page.locator("#search")).to_be_focused()
+    page.keyboard.type("gi")
+    expect(page).to_have_url(f"{site.url}/")
+    page.locator("h1").click()
+    page.keyboard.press("g")
+    page.keyboard.press("i")
+
+    expect(page).to_have_url(f"{site.url}/incidents")
+
+
+def test_stacks_fold_hide_framework_frames_and_are_searched(page: Page, site: Site) -> None:
+    page.goto(site.url + INCIDENT)
+    stacks = page.locator(".stacks")
+    fetch = stacks.locator(".frame", has_text="fetch.py")
+
+    stacks.get_by_text("Fold all").click()
+    expect(fetch).to_be_hidden()
+    stacks.get_by_placeholder("Search frames").fill("fetch.py")
+    expect(fetch).to_be_visible()
+    expect(stacks.locator("[data-stack-found]")).to_have_text("1 found")
+    stacks.get_by_label("hide framework frames").check()
+
+    expect(fetch).to_be_hidden()
+
+
+def test_a_command_is_copied(context: BrowserContext, page: Page, site: Site) -> None:
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
+    page.goto(site.url + INCIDENT)
+
+    page.locator('.command:has-text("py-spy dump") [data-copy]').click()
+
+    assert page.evaluate("navigator.clipboard.readText()") == "py-spy dump --pid 805"
+
+
+def test_a_change_arrives_without_reloading(page: Page, site: Site) -> None:
+    page.goto(site.url + HUNG)
+    page.evaluate("window.isSamePage = true")
+
+    _resolve(site)
+
+    expect(page.locator(".verdict-state")).to_contain_text("healthy")
+    expect(page).to_have_title("● healthy · gpt-7b")
+    assert page.evaluate("window.isSamePage") is True
+
+
+def test_nothing_moves_while_the_reader_types(page: Page, site: Site) -> None:
+    page.goto(site.url + HUNG)
+    page.locator("#range").fill("0-3")
+
+    _resolve(site)
+    page.evaluate(HELD_BACK)
+    expect(page.locator("#range")).to_have_value("0-3")
+    expect(page.locator(".verdict-state")).to_contain_text("hung")
+    page.locator("#range").blur()
+
+    expect(page.locator(".verdict-state")).to_contain_text("healthy")
+
+
+def test_a_lost_stream_is_said_with_the_time_of_the_last_update(
+    context: BrowserContext, site: Site
+) -> None:
+    page = context.new_page()
+    page.goto(site.url + HUNG)
+    expect(page.locator("#stream-banner")).to_be_hidden()
+
+    context.set_offline(True)
+    site.server.should_exit = True
+
+    expect(page.locator("#stream-banner")).to_be_visible(timeout=20_000)
+    expect(page.locator("#stream-since")).not_to_be_empty()
+
+
+def _resolve(site: Site) -> None:
+    """The hung job makes progress again."""
+    job = site.scene.jobs[0]
+    verdict = dataclasses.replace(
+        job.verdict, state=model.State.HEALTHY, summary="", culprits=(), culprit_ranks=""
+    )
+    site.scene.jobs[0] = dataclasses.replace(job, state=model.State.HEALTHY, verdict=verdict)
+    site.publish(f"job:{job.id}")

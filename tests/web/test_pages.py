@@ -1,0 +1,193 @@
+"""Each page in a real browser over hand-made scenes: it renders, obeys the content policy, fits a phone."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from hangwatch_server import model
+from tests.web import preview, scenes
+from tests.web.conftest import Site
+
+pytestmark = pytest.mark.web
+
+PAGES = (
+    "/",
+    "/?state=hung&q=gpt",
+    "/jobs/a1b2c3d4e5f6",
+    "/jobs/f6a1b2c3d4e5",
+    "/jobs/e5f6a1b2c3d4",
+    "/jobs/2a3b4c5d6e7f",
+    "/incidents",
+    "/incidents/inc-hung",
+    "/incidents/inc-mismatch",
+    "/incidents/inc-deadlock",
+    "/incidents/inc-over",
+    "/incidents/inc-hostile",
+    "/captures/cap-hung",
+    "/captures/cap-taking",
+    "/nodes",
+    "/nodes/node-g",
+    "/login",
+)
+
+
+def test_each_page_renders_within_the_content_policy_and_fits_a_phone(
+    page: Page, site: Site
+) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+
+    for path in PAGES:
+        response = page.goto(site.url + path)
+
+        assert response is not None
+        assert response.ok, path
+        expect(page.locator("h1").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+
+
+def test_the_tab_title_says_how_many_jobs_are_stuck(page: Page, site: Site) -> None:
+    page.goto(site.url)
+
+    expect(page).to_have_title("▲ 5 stuck · Hangwatch")
+    expect(page.locator("h1")).to_contain_text("5 of 11 jobs are stuck.")
+
+
+def test_jobs_are_listed_worst_first(page: Page, site: Site) -> None:
+    page.goto(site.url)
+
+    words = page.locator(".jobs .cell-state").all_inner_texts()
+
+    assert words[0] == "hung"
+    assert words[-1] == "finished"
+    assert words.index("suspected") < words.index("healthy")
+
+
+def test_a_filter_lives_in_the_address(page: Page, site: Site) -> None:
+    page.goto(site.url)
+
+    page.get_by_role("link", name="suspected 1").click()
+
+    expect(page).to_have_url(f"{site.url}/?state=suspected")
+    expect(page.locator(".jobs tbody tr")).to_have_count(1)
+
+
+def test_a_search_that_finds_nothing_offers_the_way_back(page: Page, site: Site) -> None:
+    page.goto(f"{site.url}/?q=nothing-like-this")
+
+    page.get_by_role("link", name="Show all jobs").click()
+
+    expect(page.locator(".jobs tbody tr")).to_have_count(12)
+
+
+def test_three_clicks_lead_from_the_overview_to_the_culprits_line(page: Page, site: Site) -> None:
+    page.goto(site.url)
+
+    page.get_by_role("link", name="Open the incident").click()
+
+    expect(page.locator("h1")).to_have_text("Rank 5 holds up 7 ranks")
+    expect(page.locator(".culprit-where")).to_have_text("train.py:88 in __getitem__")
+
+
+def test_hostile_names_are_shown_as_text(page: Page, site: Site) -> None:
+    for path in ("/", "/jobs/2a3b4c5d6e7f", "/incidents/inc-hostile"):
+        page.goto(site.url + path)
+
+        assert page.locator("#live script, #live img").count() == 0
+        expect(page.locator("body")).to_contain_text('<script>alert("x")</script>')
+        assert "\u202e" not in page.inner_text("body")
+        assert "\u202e" not in page.title()
+
+
+def test_mismatched_calls_stand_side_by_side(page: Page, site: Site) -> None:
+    page.goto(f"{site.url}/incidents/inc-mismatch")
+
+    expect(page.locator(".side-call")).to_have_text(["all_reduce [1] int", "barrier"])
+    assert page.locator(".tag", has_text="odd one out").count() == 0  # a tie has no odd one
+
+
+def test_a_wait_cycle_is_drawn_as_a_ring(page: Page, site: Site) -> None:
+    page.goto(f"{site.url}/incidents/inc-deadlock")
+
+    expect(page.locator(".ring-dot")).to_have_count(4)
+    expect(page.locator(".ring-label").first).to_have_text("pp-0 recv from 1")
+
+
+def test_missing_parts_of_a_capture_have_a_reason_and_a_remedy(page: Page, site: Site) -> None:
+    page.goto(f"{site.url}/captures/cap-taking")
+
+    expect(page.locator("#part-6")).to_contain_text("py-spy may not read the process")
+    expect(page.locator("#part-6")).to_contain_text("kernel.yama.ptrace_scope")
+    expect(page.locator("progress")).to_have_attribute("value", "6")
+
+
+def test_the_path_of_any_waiting_rank_can_be_asked_for(page: Page, site: Site) -> None:
+    page.goto(f"{site.url}/incidents/inc-hung")
+
+    page.get_by_label("Rank", exact=True).fill("6")
+    page.get_by_label("Rank", exact=True).press("Enter")
+
+    expect(page.locator(".steps-path li").first).to_contain_text("6")
+    expect(page).to_have_url(f"{site.url}/incidents/inc-hung?rank=6")
+
+
+def test_an_operator_acknowledges_with_a_forgery_token(
+    context: BrowserContext, page: Page, site: Site
+) -> None:
+    cookie = preview.operator_cookie(site.app)
+    context.add_cookies([{"name": "hangwatch_session", "value": cookie, "url": site.url}])
+    page.goto(f"{site.url}/incidents/inc-hung")
+
+    page.locator("summary", has_text="Acknowledge").click()
+    page.get_by_role("button", name="Acknowledge").click()
+
+    expect(page.locator(".meta").first).to_contain_text("acknowledged by ada")
+
+
+def test_a_reader_sees_no_buttons_that_would_be_refused(page: Page, site: Site) -> None:
+    page.goto(f"{site.url}/incidents/inc-hung")
+
+    assert page.locator("form[method=post]").count() == 0
+
+
+def test_text_and_json_are_at_the_same_address(page: Page, site: Site) -> None:
+    address = f"{site.url}/incidents/inc-hung"
+
+    text = page.request.get(f"{address}.txt").text()
+    document = page.request.get(f"{address}.json").json()
+
+    assert "HAS NOT ARRIVED  5" in text
+    assert document["verdict"]["culprits"][0]["rank"] == 5
+    assert document["verdict"]["path"][0]["for"] == [1]
+
+
+def test_an_unknown_job_says_what_to_do_next(context: BrowserContext, site: Site) -> None:
+    page = context.new_page()
+
+    response = page.goto(f"{site.url}/jobs/nothere")
+
+    assert response is not None
+    assert response.status == 404
+    expect(page.locator("main")).to_contain_text("hangwatch status")
+
+
+class TestWithoutJobs:
+    """The first thing that a new user sees."""
+
+    @pytest.fixture
+    def scene(self) -> scenes.Scene:
+        return scenes.Scene()
+
+    def test_the_empty_page_teaches_three_commands_and_comes_alive(
+        self, page: Page, site: Site
+    ) -> None:
+        page.goto(site.url)
+        expect(page.locator(".steps code")).to_have_count(3)
+        expect(page.locator("body")).to_contain_text("waiting for the first heartbeat")
+
+        said = scenes.verdict("0a1b2c3d4e5f", "first", model.State.HEALTHY)
+        site.scene.add(scenes.job(said), (scenes.rank(0),))
+        site.publish("jobs")
+
+        expect(page.locator(".jobs .cell-name")).to_have_text("first")
+        expect(page).to_have_title("● 1 fine · Hangwatch")

@@ -1,0 +1,185 @@
+"""Jobs, verdicts, ranks, groups, captures and events, of a synthetic job over the real wire."""
+
+from __future__ import annotations
+
+import threading
+
+import httpx
+import pytest
+from tests.support import synthetic_agent, waiting
+from tests.support.running_server import RunningServer
+
+from hangwatch_agent import wire
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_live_job_is_listed_with_its_verdict(admin: httpx.Client, live_job: str) -> None:
+    jobs = admin.get("/api/v1/jobs", params={"q": "gpt-test"}).json()["items"]
+
+    assert [job["id"] for job in jobs] == [live_job]
+    assert jobs[0]["verdict"]["job"] == live_job
+    assert (jobs[0]["reporting"], jobs[0]["world_size"]) == (2, 2)
+
+
+def test_a_job_is_found_by_id_and_by_name(admin: httpx.Client, live_job: str) -> None:
+    by_id = admin.get(f"/api/v1/jobs/{live_job}").json()
+    by_name = admin.get("/api/v1/jobs/by-name/gpt-test").json()
+
+    assert by_id["id"] == by_name["id"] == live_job
+
+
+def test_a_verdict_has_the_fields_of_the_contract(admin: httpx.Client, live_job: str) -> None:
+    verdict = admin.get(f"/api/v1/jobs/{live_job}/verdict").json()
+
+    assert {
+        "job", "name", "attempt", "index", "state", "kind", "confidence", "since", "stalled_s",
+        "summary", "group", "seq", "op", "culprits", "culprit_ranks", "waiting", "path", "evidence",
+        "hints", "coverage", "action", "limits", "incident",
+    } <= verdict.keys()  # fmt: skip
+
+
+def test_a_verdict_in_one_word_is_the_state(admin: httpx.Client, live_job: str) -> None:
+    url = f"/api/v1/jobs/{live_job}/verdict"
+
+    plain = admin.get(url, params={"format": "plain"})
+
+    assert plain.headers["content-type"].startswith("text/plain")
+    assert plain.text.strip() in {"starting", "healthy"}
+
+
+def test_a_verdict_with_an_old_or_future_index_comes_at_once(
+    admin: httpx.Client, live_job: str
+) -> None:
+    url = f"/api/v1/jobs/{live_job}/verdict"
+
+    answer = admin.get(url, params={"wait": "120s", "index": 10**9}, timeout=10)
+
+    assert answer.status_code == 200
+
+
+def test_ranks_come_in_pages_and_ranges(admin: httpx.Client, live_job: str) -> None:
+    url = f"/api/v1/jobs/{live_job}/ranks"
+
+    first = admin.get(url, params={"limit": 1})
+    second = admin.get(first.links["next"]["url"]).json()
+    only = admin.get(url, params={"ranks": "1"}).json()["items"]
+
+    assert [row["rank"] for row in first.json()["items"]] == [0]
+    assert [row["rank"] for row in second["items"]] == [1]
+    assert second["next"] is None
+    assert [(row["rank"], row["node"], row["pid"]) for row in only] == [(1, "node-live", 1001)]
+
+
+def test_a_group_has_members_when_asked_for_alone(admin: httpx.Client, live_job: str) -> None:
+    groups = admin.get(f"/api/v1/jobs/{live_job}/groups").json()["items"]
+    group = admin.get(f"/api/v1/jobs/{live_job}/groups/{groups[0]['gid']}").json()
+
+    assert [row["name"] for row in groups] == ["dp"]
+    assert groups[0]["members"] == []
+    assert [member["rank"] for member in group["members"]] == [0, 1]
+
+
+def test_an_unknown_group_or_rank_is_not_found(admin: httpx.Client, live_job: str) -> None:
+    assert admin.get(f"/api/v1/jobs/{live_job}/groups/nope").status_code == 404
+    assert admin.get(f"/api/v1/jobs/{live_job}/path", params={"rank": 7}).status_code == 404
+
+
+def test_path_and_timeline_answer_for_a_healthy_job(admin: httpx.Client, live_job: str) -> None:
+    assert admin.get(f"/api/v1/jobs/{live_job}/path", params={"rank": 0}).json() == []
+    assert admin.get(f"/api/v1/jobs/{live_job}/timeline").status_code == 200
+
+
+def test_hold_on_a_healthy_job_answers_at_once(admin: httpx.Client, live_job: str) -> None:
+    held = admin.post(f"/api/v1/jobs/{live_job}/hold", params={"timeout": "60s"}, timeout=10).json()
+
+    assert held["evidence_stored"] is False
+    assert held["state"] in {"starting", "healthy"}
+
+
+def test_a_capture_goes_from_request_to_merged_stacks(admin: httpx.Client, live_job: str) -> None:
+    asked = admin.post(f"/api/v1/jobs/{live_job}/captures", json={"ranks": "0-1"})
+    assert asked.status_code == 202
+
+    url = asked.headers["location"]
+    capture = admin.get(url, params={"wait": "20s"}).json()
+    tree = admin.get(f"{url}/tree").json()
+    text = admin.get(f"{url}.txt")
+
+    assert capture["state"] == "complete"
+    assert [part["has_stacks"] for part in capture["parts"]] == [True, True]
+    assert sorted(row["ranks"] for row in tree["classes"]) == ["0", "1"]
+    assert tree["classes"][0]["frames"][0]["name"] == "train_step"
+    assert text.headers["content-type"].startswith("text/plain")
+    assert "train_step" in text.text
+
+
+def test_a_capture_is_on_record_with_who_asked(admin: httpx.Client, live_job: str) -> None:
+    capture = admin.post(f"/api/v1/jobs/{live_job}/captures", json={"ranks": "0"}).json()
+
+    newest = admin.get("/api/v1/audit", params={"limit": 1}).json()["items"][0]
+
+    assert capture["requested_by"] == "admin"
+    assert (newest["action"], newest["subject"]) == ("capture", f"job:{live_job}")
+    assert newest["detail"] == capture["id"]
+
+
+def test_a_capture_of_bad_or_absent_ranks_is_refused(admin: httpx.Client, live_job: str) -> None:
+    url = f"/api/v1/jobs/{live_job}/captures"
+
+    bad = admin.post(url, json={"ranks": "0-3,zero"})
+    absent = admin.post(url, json={"ranks": "77"})
+
+    assert (bad.status_code, bad.json()["type"]) == (422, "urn:hangwatch:bad-range")
+    assert "'zero'" in bad.json()["detail"]
+    assert absent.status_code == 404
+
+
+def test_a_live_job_cannot_be_deleted(admin: httpx.Client, live_job: str) -> None:
+    answer = admin.delete(f"/api/v1/jobs/{live_job}")
+
+    assert answer.status_code == 409
+    assert "stop it" in answer.json()["detail"]
+
+
+def test_the_agents_node_is_listed(admin: httpx.Client, live_job: str) -> None:
+    node = admin.get("/api/v1/nodes/node-live").json()
+
+    assert node["link"] == "live"
+    assert node["jobs"] == [live_job]
+    assert "node-live" in [row["name"] for row in admin.get("/api/v1/nodes").json()["items"]]
+
+
+def test_a_long_poll_wakes_when_the_verdict_changes(
+    api_server: RunningServer, admin: httpx.Client
+) -> None:
+    token = api_server.new_token("agent", "node-poll")
+    launch = wire.Launch(key="launch that ends", name="gpt-poll")
+    with synthetic_agent.beating(api_server.url, token, "node-poll", launch) as agent:
+
+        def settled() -> dict[str, object] | None:
+            answer = admin.get("/api/v1/jobs/by-name/gpt-poll")
+            is_up = answer.status_code == 200 and answer.json()["state"] == "healthy"
+            return answer.json()["verdict"] if is_up else None
+
+        before = waiting.until(settled, 20, "the job is healthy")
+        threading.Timer(0.5, setattr, (agent, "is_ended", True)).start()
+        url = f"/api/v1/jobs/{before['job']}/verdict"
+        after = admin.get(url, params={"wait": "60s", "index": before["index"]}, timeout=90).json()
+
+    assert after["index"] > before["index"]
+    assert after["state"] == "finished"
+
+
+def test_events_say_which_job_changed(
+    api_server: RunningServer, admin: httpx.Client, live_job: str
+) -> None:
+    with admin.stream("GET", "/api/v1/events", timeout=30) as stream:
+        lines = stream.iter_lines()
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert next(lines) == "event: open"
+        token = api_server.new_token("agent", "node-event")
+        launch = wire.Launch(key="launch with events", name="gpt-events")
+        with synthetic_agent.beating(api_server.url, token, "node-event", launch):
+            kinds = (line for line in lines if line.startswith("event: "))
+            assert next(kinds) in {"event: jobs", "event: nodes"}

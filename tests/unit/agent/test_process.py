@@ -1,0 +1,63 @@
+"""CPU shares, and why a process is gone: only from evidence."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from hangwatch_agent import procfs
+from hangwatch_agent.payload import ExitPayload
+from hangwatch_agent.process import ExitFacts, Share, error_message, exit_of
+
+EXITED_3 = 3 << 8
+
+
+def test_share_is_measured_over_the_last_seconds_only() -> None:
+    share = Share()
+    ticks = procfs.TICKS_PER_S
+
+    assert share.add(0.0, 0) is None
+    busy = [share.add(float(second), second * ticks) for second in range(1, 6)]
+    idle = [share.add(float(second), 5 * ticks) for second in range(6, 10)]
+
+    assert busy[-1] == pytest.approx(1.0)
+    assert idle[-1] == pytest.approx(0.0)
+
+
+def end(
+    mark: ExitPayload | None = None, status: int | None = None, text: str = "", oom: bool = False
+) -> ExitFacts:
+    return exit_of(mark, status, error_text=text, is_oom_killed=oom)
+
+
+def test_without_evidence_the_cause_is_unknown() -> None:
+    assert end() == ExitFacts(None, None, "")
+
+
+def test_uncaught_exception_in_the_exit_mark_is_the_reason() -> None:
+    found = end(ExitPayload(code=1, exception="RuntimeError"))
+
+    assert found == ExitFacts(1, None, "uncaught RuntimeError")
+
+
+def test_zombie_status_tells_signal_and_code() -> None:
+    assert end(status=signal.SIGKILL) == ExitFacts(None, 9, "killed by SIGKILL")
+    assert end(status=EXITED_3) == ExitFacts(3, None, "exited with code 3")
+    assert end(status=0) == ExitFacts(0, None, "exited")
+
+
+def test_oom_count_explains_a_kill_but_not_an_exit() -> None:
+    assert end(status=signal.SIGKILL, oom=True).reason.startswith("oom_kill")
+    assert end(oom=True).signal == 9
+    assert end(status=EXITED_3, oom=True).reason == "exited with code 3"
+    assert end(ExitPayload(code=0), oom=True).reason == "exited"
+
+
+def test_elastic_error_file_names_the_exception() -> None:
+    data = b'{"message": {"message": "ValueError: bad batch\\nmore", "extraInfo": {}}}'
+
+    assert error_message(data) == "uncaught ValueError: bad batch"
+    assert error_message(b'{"message": "boom"}') == "uncaught boom"
+    assert error_message(b"not json") == ""
+    assert error_message(b"[]") == ""

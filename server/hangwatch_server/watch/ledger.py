@@ -109,12 +109,12 @@ class Ledger:
         if lease is None:
             return False
         if watched.saved_s is None:
-            await self._save(watched, now_s)  # the rows of captures and verdicts refer to it
+            await self._save(watched, now_s)  # rows of verdicts and captures refer to the job's
         incident = await self._apply(watched, decision, lease)
-        watched.verdict = dataclasses.replace(
-            watched.verdict, incident=incident.id if incident is not None else None
+        watched.draft = dataclasses.replace(
+            watched.draft, incident=incident.id if incident is not None else None
         )
-        if verdicts.key(watched.verdict) != watched.stored_key:
+        if verdicts.key(watched.draft) != watched.stored_key:
             await self._store_verdict(watched, lease)
             await self._save(watched, now_s)
         elif self._is_save_due(watched, now_s):
@@ -123,31 +123,32 @@ class Ledger:
 
     async def _apply(self, watched: Watched, decision: Decision, lease: Lease) -> Incident | None:
         """Bring the incident in line; a job that is over is settled once."""
-        key = verdicts.key(watched.verdict)
+        key = verdicts.key(watched.draft)
         if decision.state in _OVER and key == watched.applied_key:
             return watched.incident
-        incident = await self._keeper.apply(lease, watched.id, decision, watched.verdict)
+        incident = await self._keeper.apply(lease, watched.id, decision, watched.draft)
         before = watched.incident
         watched.incident = incident
         watched.applied_key = verdicts.key(
-            dataclasses.replace(watched.verdict, incident=incident.id if incident else None)
+            dataclasses.replace(watched.draft, incident=incident.id if incident else None)
         )
         for changed in {item.id for item in (before, incident) if item and before is not incident}:
             self._bus.publish(f"incident:{changed}", {"incident": changed})
         return incident
 
     async def _store_verdict(self, watched: Watched, lease: Lease) -> None:
-        watched.verdict = await job_rows.save_verdict(self._db, watched.verdict, lease)
-        watched.stored_key = verdicts.key(watched.verdict)
-        metrics.verdicts_changed.labels(watched.verdict.state).inc()
+        watched.draft = await job_rows.save_verdict(self._db, watched.draft, lease)
+        watched.verdict = watched.draft
+        watched.stored_key = verdicts.key(watched.draft)
+        metrics.verdicts_changed.labels(watched.draft.state).inc()
         _log.info(
             "verdict_changed",
             job=watched.id,
-            state=watched.verdict.state,
-            kind=watched.verdict.kind,
-            culprits=watched.verdict.culprit_ranks,
-            incident=watched.verdict.incident or "",
-            index=watched.verdict.index,
+            state=watched.draft.state,
+            kind=watched.draft.kind,
+            culprits=watched.draft.culprit_ranks,
+            incident=watched.draft.incident or "",
+            index=watched.draft.index,
         )
         self._bus.publish("jobs", {"job": watched.id})
         self._bus.publish(f"job:{watched.id}", {"job": watched.id})

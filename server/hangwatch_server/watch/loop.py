@@ -99,8 +99,10 @@ class Loop:
             self._refresh(watched, now_s)  # the attempt may be a later one than it seemed
         decision = await self._judge(watched, now_s)
         self._conclude(watched, decision)
+        is_ours = watched.is_loaded and await self._ledger.write(watched, decision, now_s)
+        watched.verdict = watched.draft  # with the database away too: then under the old index
         watched.mark(now_s)
-        if watched.is_loaded and await self._ledger.write(watched, decision, now_s):
+        if is_ours:
             await self._fulfil(watched, decision.wishes)
         self._bus.publish(f"job:{job}", {"job": job})
 
@@ -119,6 +121,7 @@ class Loop:
             meta=meta,
             snapshot=snapshot,
             verdict=verdicts.first(meta, now),
+            draft=verdicts.first(meta, now),
         )
         self.watched[job] = watched
         return watched
@@ -162,7 +165,7 @@ class Loop:
             self.incidents_by_node,
             evidence_stored=self._captures.has_evidence(verdict.incident),
         )
-        watched.verdict = dataclasses.replace(verdict, action=action)
+        watched.draft = dataclasses.replace(verdict, action=action)
 
     async def _fulfil(self, watched: Watched, wishes: tuple[Wish, ...]) -> None:
         for wish in wishes:

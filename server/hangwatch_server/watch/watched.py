@@ -31,7 +31,8 @@ class Watched:
     last_seen: datetime
     meta: JobMeta
     snapshot: Snapshot
-    verdict: Verdict
+    verdict: Verdict  # as everybody sees it
+    draft: Verdict  # of the look under way: shown once it has its incident and index
     memory: Memory = field(default_factory=Memory)
     finding: Finding = field(default_factory=lambda: Finding(kind=Kind.NONE))
     is_loaded: bool = False  # what the database knows of the job has been read

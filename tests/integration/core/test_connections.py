@@ -1,0 +1,211 @@
+"""What an agent's connection may not do, and that only the connection that does it suffers."""
+
+from __future__ import annotations
+
+import pytest
+import websockets
+from tests.integration.core import house, synthetic
+from tests.integration.core.waiting import until
+from websockets.asyncio.client import ClientConnection
+
+from hangwatch_agent import wire
+from hangwatch_server import metrics
+from hangwatch_server.board.base import job_id
+
+pytestmark = [pytest.mark.integration, pytest.mark.anyio]
+JOB = job_id(synthetic.KEY)
+
+
+async def refusal(line: ClientConnection) -> wire.Refused:
+    frame = await synthetic.answer(line)
+    assert isinstance(frame, wire.Refused), frame
+    with pytest.raises(websockets.ConnectionClosed):
+        await synthetic.answer(line)
+    return frame
+
+
+async def test_wrong_token_is_refused_with_what_to_do(database_url: str) -> None:
+    async with (
+        house.open_house(database_url) as server,
+        synthetic.dialled(server.url, "hw_wrong_token") as line,
+    ):
+        refused = await refusal(line)
+
+    assert refused.code == "unauthorised"
+    assert "hangwatch token create" in refused.reason
+
+
+async def test_token_without_scope_agent_is_refused(database_url: str) -> None:
+    async with house.open_house(database_url) as server:
+        _, text = await server.services.tokens.create("reader", ["read"])
+        async with synthetic.dialled(server.url, text) as line:
+            refused = await refusal(line)
+
+    assert refused.code == "unauthorised"
+
+
+async def test_token_of_another_node_is_refused(database_url: str) -> None:
+    async with house.open_house(database_url) as server:
+        token = await server.token("node-a")
+        async with synthetic.dialled(server.url, token) as line:
+            await line.send(wire.encode(synthetic.hello("node-b")))
+            refused = await refusal(line)
+        nodes = await server.services.watch.nodes()
+
+    assert refused.code == "wrong_node"
+    assert nodes == ()
+
+
+async def test_second_live_connection_of_a_node_is_refused_and_the_first_goes_on(
+    database_url: str,
+) -> None:
+    async with house.open_house(database_url) as server:
+        job = synthetic.Job(server.clock.monotonic_s)
+        token = await server.token("node-a")
+        async with synthetic.agent(server.url, token, "node-a", job, range(4)) as first:
+            async with synthetic.dialled(server.url, token) as line:
+                await line.send(wire.encode(synthetic.hello("node-a")))
+                refused = await refusal(line)
+            job.progress()
+            asked = await until(
+                lambda: server.services.watch.job(JOB), lambda found: found.reporting == 4
+            )
+
+    assert refused.code == "duplicate_node"
+    assert refused.retry_after_s is not None
+    assert asked.reporting == 4
+    assert not first.refused
+
+
+async def test_half_dead_connection_does_not_lock_its_node_out(database_url: str) -> None:
+    async with house.open_house(database_url, speed=50.0) as server:
+        token = await server.token("node-a")
+        async with synthetic.dialled(server.url, token) as silent:
+            await silent.send(wire.encode(synthetic.hello("node-a")))
+            await synthetic.answer(silent)
+            await until(
+                lambda: server.services.watch.node("node-a"), lambda node: node.link != "live"
+            )
+            async with synthetic.dialled(server.url, token) as line:
+                await line.send(wire.encode(synthetic.hello("node-a")))
+                welcome = await synthetic.answer(line)
+            with pytest.raises(websockets.ConnectionClosed):
+                await synthetic.answer(silent)
+
+    assert isinstance(welcome, wire.Welcome)
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"\xc1 garbage", "malformed"),
+        (wire.encode(synthetic.hello("node-x")), "wrong_node"),
+        (
+            wire.encode(
+                wire.Heartbeat(
+                    number=1,
+                    launches=(),
+                    ranks=(
+                        wire.RankBeat(
+                            launch="x",
+                            rank=9,
+                            local_rank=0,
+                            world_size=4,
+                            pid=1,
+                            start_ticks=1,
+                            process=wire.ProcessFacts(state="S"),
+                        ),
+                    ),
+                )
+            ),
+            "malformed",
+        ),
+        (
+            wire.encode(
+                wire.Heartbeat(
+                    number=1,
+                    launches=(),
+                    ranks=(),
+                    groups=(
+                        wire.GroupInfo(
+                            gid="0" * 12,
+                            launch="x",
+                            name="forged",
+                            description="",
+                            backend="gloo",
+                            ranks="0-3",
+                        ),
+                    ),
+                )
+            ),
+            "malformed",
+        ),
+    ],
+    ids=["garbage", "another node", "rank outside its world", "forged group id"],
+)
+async def test_bad_frame_ends_its_connection_with_a_reason_and_no_other(
+    database_url: str, data: bytes, code: str
+) -> None:
+    async with house.open_house(database_url) as server:
+        job = synthetic.Job(server.clock.monotonic_s)
+        good, bad = await server.token("node-a"), await server.token("node-b")
+        before = metrics.frames_refused.labels(code)._value.get()
+        async with synthetic.agent(server.url, good, "node-a", job, range(4)) as first:
+            async with synthetic.dialled(server.url, bad) as line:
+                await line.send(wire.encode(synthetic.hello("node-b")))
+                await synthetic.answer(line)
+                await line.send(data)
+                refused = await refusal(line)
+            found = await until(
+                lambda: server.services.watch.job(JOB), lambda found: found.reporting == 4
+            )
+
+    assert refused.code == code
+    assert refused.reason
+    assert metrics.frames_refused.labels(code)._value.get() == before + 1
+    assert found.reporting == 4
+    assert not first.refused
+
+
+async def test_frame_over_the_limit_ends_its_connection_only(database_url: str) -> None:
+    async with house.open_house(database_url) as server:
+        job = synthetic.Job(server.clock.monotonic_s)
+        good, bad = await server.token("node-a"), await server.token("node-b")
+        async with synthetic.agent(server.url, good, "node-a", job, range(4)) as first:
+            async with synthetic.dialled(server.url, bad) as line:
+                await line.send(wire.encode(synthetic.hello("node-b")))
+                await synthetic.answer(line)
+                with pytest.raises(websockets.ConnectionClosed) as closed:
+                    await line.send(b"\0" * (wire.MAX_FRAME_BYTES + 1))
+                    await synthetic.answer(line)
+            found = await until(
+                lambda: server.services.watch.job(JOB), lambda found: found.reporting == 4
+            )
+
+    assert closed.value.rcvd is None or closed.value.rcvd.code == 1009
+    assert found.reporting == 4
+    assert not first.refused
+
+
+async def test_part_for_a_rank_of_another_node_is_refused(database_url: str) -> None:
+    async with house.open_house(database_url, capture_deadline_s=2.0) as server:
+        job = synthetic.Job(server.clock.monotonic_s)
+        services = server.services
+        good, bad = await server.token("node-a"), await server.token("node-b")
+        async with (
+            synthetic.agent(server.url, good, "node-a", job, (0, 1)) as first,
+            synthetic.agent(server.url, bad, "node-b", job, (2, 3)) as second,
+        ):
+            await until(lambda: services.watch.job(JOB), lambda found: found.reporting == 4)
+            second.ranks = (2, 3)
+            asked = await services.captures.request(
+                JOB, ranks="0-3", kinds=["stacks"], native=False, by="tester"
+            )
+            await services.captures.wait(asked.id, 10)
+            late = await services.captures.request(
+                JOB, ranks="0,2", kinds=["stacks"], native=False, by="tester"
+            )
+            forged = await services.captures.deliver("node-b", synthetic.part_of(late.id, 0))
+
+    assert len(first.stored) >= 2
+    assert forged is False or late.state != "taking"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.server.detect.builders import NONE, Clockwork, beat, facts, finding, view
 
@@ -44,6 +44,7 @@ def test_stall_under_the_floor_is_never_suspected(ages: list[float]) -> None:
     assert State.HUNG not in clock.states()
 
 
+@settings(max_examples=20)
 @given(st.floats(0.05, 1.0), st.integers(20, 299))
 def test_rank_that_works_is_not_hung_within_five_minutes(cpu: float, until_s: int) -> None:
     def beats(at_s: float) -> list[RankView]:

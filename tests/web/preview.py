@@ -1,4 +1,4 @@
-"""A developer's preview of the pages: the real routes over hand-made scenes, without server or database.
+"""A developer's preview of the pages: the real routes over hand-made scenes, without a database.
 
 Run it with `python -m uvicorn --factory tests.web.preview:app` from the checkout. Not for testing
 what the server says: only how pages show it.
@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 from fastapi import FastAPI, Request, Response
+from tests.web import scenes
 
 from hangwatch_server import model, security
 from hangwatch_server.bus import MemoryBus
@@ -19,7 +20,6 @@ from hangwatch_server.db import audit
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.pages import install
-from tests.web import scenes
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -95,7 +95,7 @@ class SceneWatch:
 
 
 class SceneCaptures:
-    """The read methods of captures.Captures over a scene; a request shows one that is being taken."""
+    """The read methods of captures.Captures; a request shows one that is being taken."""
 
     def __init__(self, scene: scenes.Scene) -> None:
         self._scene = scene
@@ -127,7 +127,7 @@ class SceneTokens:
 
 
 def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = setattr) -> FastAPI:
-    """An application that shows this scene; `patch` replaces the database functions that pages call."""
+    """An application that shows this scene; `patch` replaces the database functions it calls."""
     app = FastAPI(openapi_url=None)
     app.state.scene = scene
     app.state.bus = MemoryBus()

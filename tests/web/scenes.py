@@ -1,4 +1,4 @@
-"""Hand-made jobs, incidents and captures for looking at pages: each state that a page must show well.
+"""Hand-made jobs, incidents and captures: each state that a page must show well.
 
 Plain model objects, no server: what Hangwatch really says of a real job is tested elsewhere.
 """
@@ -71,7 +71,9 @@ def verdict(job: str, name: str, state: model.State, **changes: object) -> model
         "coverage": model.Coverage(reporting=size, world_size=size, silent=""),
         "action": model.Action(),
         "limits": model.Limits(
-            suspect_after_s=10, confirm_after_s=15, why="3 × p99 (0.4 s) is under the 10 s floor"
+            suspect_after_s=10,
+            confirm_after_s=15,
+            why="3 \u00d7 p99 (0.4 s) is under the 10 s floor",
         ),
     }
     return model.Verdict(**{**values, **changes})  # type: ignore[arg-type]

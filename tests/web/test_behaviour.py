@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
+from tests.web.conftest import Site
 
 from hangwatch_server import model
-from tests.web.conftest import Site
 
 pytestmark = pytest.mark.web
 

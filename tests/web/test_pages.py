@@ -1,13 +1,13 @@
-"""Each page in a real browser over hand-made scenes: it renders, obeys the content policy, fits a phone."""
+"""Each page in a real browser over hand-made scenes: it renders and says what it should."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
-
-from hangwatch_server import model
 from tests.web import preview, scenes
 from tests.web.conftest import Site
+
+from hangwatch_server import model
 
 pytestmark = pytest.mark.web
 

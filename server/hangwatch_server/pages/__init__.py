@@ -1,6 +1,6 @@
-"""The pages that people look at: rendered here, kept fresh by one event stream each, never computing.
+"""The pages that people look at: rendered here, kept fresh by one event stream each.
 
-A page asks `watch`, `captures` or `db` and shows what they say. `router` has every page;
+A page asks `watch`, `captures` or `db` and shows what they say; it computes nothing. `router` has every page;
 `install` adds it and the static files to an application.
 """
 

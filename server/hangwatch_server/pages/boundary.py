@@ -40,7 +40,7 @@ _TITLES = {
 
 
 class PageRoute(APIRoute):
-    """A route whose errors are pages. A missing login is left to the application, which redirects."""
+    """A route whose errors are pages. A missing login is left to the application to redirect."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handler = super().get_route_handler()

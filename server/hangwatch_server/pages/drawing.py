@@ -1,4 +1,4 @@
-"""Geometry of the two pictures that are drawn on the server: the progress line and the wait ring."""
+"""Geometry of the two pictures drawn on the server: the progress line and the wait ring."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def line(points: Sequence[TimelinePoint]) -> Line | None:
 
 
 def ring(cycle: Sequence[PathStep]) -> Ring | None:
-    """Ranks on a circle, clockwise from the top, an arrow from each to the one that it waits for."""
+    """Ranks on a circle, clockwise from the top, each with an arrow to the one it waits for."""
     if len(cycle) < 2:
         return None
     angles = [math.tau * index / len(cycle) - math.pi / 2 for index in range(len(cycle))]

@@ -1,4 +1,4 @@
-"""The sentence on top of a page and the title of its tab: is anything stuck, what, and for how long?"""
+"""The sentence on top of a page and the title of its tab: is anything stuck, and what?"""
 
 from __future__ import annotations
 

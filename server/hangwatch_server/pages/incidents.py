@@ -1,4 +1,4 @@
-"""Incident pages: the list, the record of one hang with its evidence, and what a person may do about it."""
+"""Incident pages: the list, the record of one hang, and what a person may do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of one job: what we believe, every rank, every group, its progress, and a capture on demand."""
+"""The page of one job: what we believe, every rank, every group, and a capture on demand."""
 
 from __future__ import annotations
 

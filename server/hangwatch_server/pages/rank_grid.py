@@ -1,7 +1,7 @@
 """Packs the ranks of a job for the canvas grid: fixed order, runs instead of repeats.
 
-The grid's script is the only reader. Position is node (by its lowest rank) and local rank, so a rank
-never moves while it lives.
+The grid's script is the only reader. Position is node (by its lowest rank) and local rank, so that
+a rank never moves while it lives.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def encode(grid: Grid) -> str:
 
 
 def counts(rows: Iterable[RankRow]) -> list[tuple[str, int]]:
-    """How many ranks are in each state, in the order of the legend; states without ranks left out."""
+    """How many ranks are in each state, in the order of the legend; empty states left out."""
     found: dict[str, int] = {}
     for row in rows:
         found[row.state] = found.get(row.state, 0) + 1

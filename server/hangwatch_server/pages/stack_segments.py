@@ -1,4 +1,4 @@
-"""Folds the merged stack tree for reading: a chain of frames that the same ranks share is one block.
+"""Folds the merged stack tree for reading: frames that the same ranks share are one block.
 
 Presentation only: ranks, order inside a chain and frozen marks come from the `stacks` room.
 """

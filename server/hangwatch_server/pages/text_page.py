@@ -1,4 +1,4 @@
-"""A job and an incident as plain text: for terminals, chats and bug reports. No markup, no script."""
+"""A job and an incident as plain text: for terminals, chats and bug reports. No markup."""
 
 from __future__ import annotations
 

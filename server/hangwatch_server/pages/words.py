@@ -130,7 +130,7 @@ def seconds_ago(at: datetime, now: datetime) -> float:
 
 
 def plain(text: str) -> str:
-    """Text for places without markup (tab titles, plain-text pages): no control or direction marks."""
+    """Text without control and direction marks, which could make a name read as another."""
     kept = (
         character
         for character in text

@@ -79,6 +79,9 @@ def _op(
 ) -> PendingOp:
     absent, unknown, holding = [], [], []
     for rank in group.ranks:
+        front = have.get(rank)
+        if front is not None and front.is_started is not False and rank in survey.alive:
+            continue  # the common case: it is inside and well
         kind = _arrival(survey, members.get(rank), rank, seq, have, bound)
         if kind == "absent":
             absent.append(rank)
@@ -151,9 +154,10 @@ def _unproven(survey: Survey, rank: int, fate: Fate) -> str:
 
 def _clock_s(survey: Survey, members: dict[int, Standing], have: dict[int, Entry | None]) -> float:
     """Age of the oldest front while no member advances (DESIGN 4); silent members do not count."""
-    oldest = max(members[rank].stall_s for rank in have)
-    heard = (held.stall_s for rank, held in members.items() if survey.fate(rank) is not Fate.SILENT)
-    return min(oldest, *heard, oldest)
+    oldest = max([members[rank].stall_s for rank in have])
+    heard = members.keys() - survey.silent if survey.silent else members.keys()
+    newest = min([members[rank].stall_s for rank in heard], default=oldest)
+    return min(oldest, newest)
 
 
 def _keep_only_the_root(survey: Survey, op: PendingOp) -> None:

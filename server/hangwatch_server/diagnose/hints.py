@@ -150,7 +150,7 @@ def _is_file_store(case: Case) -> bool:
 def _file_store_text(case: Case) -> str:
     return (
         f"The rendezvous is {case.op.detail}: a file left over from an earlier run makes some "
-        "ranks wait for addresses that are gone. Delete it before each start, or use env:// instead."
+        "ranks wait for addresses that are gone. Delete it before each start, or use env://."
     )
 
 

@@ -25,13 +25,13 @@ class Standing(NamedTuple):
     group: GroupBeat
 
 
-def of_rank(view: RankView) -> dict[str, Standing]:
+def of_rank(view: RankView) -> list[tuple[str, Standing]]:
     """Standing per gid; empty for a rank that never reported."""
     beat = view.beat
     if beat is None or beat.is_destroyed:
-        return {}
+        return []
     is_live = view.link is Link.LIVE
-    return {group.gid: _of_group(group, view.age_s, is_live) for group in beat.groups}
+    return [(group.gid, _of_group(group, view.age_s, is_live)) for group in beat.groups]
 
 
 def quiet_s(view: RankView) -> float:
@@ -87,12 +87,10 @@ def _completed(group: GroupBeat) -> int:
 
 def _fronts(group: GroupBeat, entered: int | None) -> tuple[Entry, ...]:
     if group.are_entries_current:
-        finished = group.finished
-        return tuple(
-            entry
-            for entry in group.entries
-            if not entry.is_retired and (finished is None or entry.seq > finished)
-        )
+        waiting = [entry for entry in group.entries if not entry.is_retired]
+        if waiting and group.finished is not None:
+            waiting = [entry for entry in waiting if entry.seq > group.finished]
+        return tuple(waiting)
     if group.finished is None or entered is None or entered <= group.finished:
         return ()
     seq = group.finished + 1

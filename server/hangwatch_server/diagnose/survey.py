@@ -40,6 +40,8 @@ class Survey:
     settings: DiagnoseSettings
     fates: dict[int, Fate]
     standings: dict[str, dict[int, Standing]]  # gid -> rank -> standing
+    alive: frozenset[int]
+    silent: frozenset[int]
 
     def view(self, rank: int) -> RankView | None:
         return self.snapshot.ranks.get(rank)
@@ -97,6 +99,16 @@ def survey(snapshot: Snapshot, settings: DiagnoseSettings) -> Survey:
     standings: dict[str, dict[int, Standing]] = {}
     for rank, view in snapshot.ranks.items():
         fates[rank] = process.fate(view)
-        for gid, held in standing.of_rank(view).items():
-            standings.setdefault(gid, {})[rank] = held
-    return Survey(snapshot, settings, fates, standings)
+        for gid, held in standing.of_rank(view):
+            members = standings.get(gid)
+            if members is None:
+                members = standings[gid] = {}
+            members[rank] = held
+    return Survey(
+        snapshot,
+        settings,
+        fates,
+        standings,
+        alive=frozenset(rank for rank, fate in fates.items() if fate is Fate.ALIVE),
+        silent=frozenset(rank for rank, fate in fates.items() if fate is Fate.SILENT),
+    )

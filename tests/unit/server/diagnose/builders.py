@@ -1,4 +1,4 @@
-"""Small snapshots for diagnosis tests: ranks of one job, built from few words. No assertions here."""
+"""Small snapshots for diagnosis tests: ranks of one job, built from few words; no assertions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import msgspec
+
 from hangwatch_agent import wire
 from hangwatch_server import ranges
 from hangwatch_server.model import Activity, GroupView, Link, RankView, Snapshot, StackFacts
@@ -57,9 +58,9 @@ def at(
     )
 
 
-def counter_only(gid: str, counter: int, *, seq: int | None = None, stall_s: float = 12.0) -> (
-    wire.GroupBeat
-):
+def counter_only(
+    gid: str, counter: int, *, seq: int | None = None, stall_s: float = 12.0
+) -> wire.GroupBeat:
     """A rank whose recorder was never dumped."""
     return wire.GroupBeat(gid=gid, counter=counter, stall_s=stall_s, seq=seq)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tests.unit.server.diagnose import builders as make
+
 from hangwatch_agent import wire
 from hangwatch_server.diagnose import diagnose
 from hangwatch_server.model import Activity, Condition, Kind
-
-from tests.unit.server.diagnose import builders as make
 
 PAIR = [make.world(0, 1), make.group("tp", (0, 1))]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tests.unit.server.diagnose import builders as make
+
 from hangwatch_agent import wire
 from hangwatch_server.diagnose import diagnose
 from hangwatch_server.model import Activity, Kind
-
-from tests.unit.server.diagnose import builders as make
 
 
 def test_minority_is_wrong() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.unit.server.diagnose import builders as make
+
 from hangwatch_agent import wire
 from hangwatch_server.diagnose import diagnose, path
 from hangwatch_server.model import Activity, Condition, Kind, Link, Snapshot
-
-from tests.unit.server.diagnose import builders as make
 
 
 def one_missing(culprit: object, *, size: int = 4) -> Snapshot:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from tests.unit.server.diagnose import builders as make
+
 from hangwatch_server.diagnose import diagnose, group_row, group_rows, rank_rows
 from hangwatch_server.model import Link
-
-from tests.unit.server.diagnose import builders as make
 
 SNAPSHOT = make.snapshot(
     [

@@ -1,6 +1,6 @@
-"""An agent without a node: it speaks the real wire over a real WebSocket, about ranks that are made up.
+"""An agent without a node: it speaks the real wire over a real WebSocket, of ranks that are made up.
 
-Two shapes of a four-rank job: rank 2 sleeps and never enters all_reduce #29, or calls something else.
+Two shapes of a four-rank job: rank 2 sleeps and never enters an all_reduce, or calls another op.
 """
 
 from __future__ import annotations

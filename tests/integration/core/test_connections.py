@@ -24,6 +24,11 @@ async def refusal(line: ClientConnection) -> wire.Refused:
     return frame
 
 
+async def ask(line: ClientConnection, data: bytes) -> wire.ServerFrame:
+    await line.send(data)
+    return await synthetic.answer(line)
+
+
 async def test_wrong_token_is_refused_with_what_to_do(database_url: str) -> None:
     async with (
         house.open_house(database_url) as server,
@@ -176,8 +181,7 @@ async def test_frame_over_the_limit_ends_its_connection_only(database_url: str) 
                 await line.send(wire.encode(synthetic.hello("node-b")))
                 await synthetic.answer(line)
                 with pytest.raises(websockets.ConnectionClosed) as closed:
-                    await line.send(b"\0" * (wire.MAX_FRAME_BYTES + 1))
-                    await synthetic.answer(line)
+                    await ask(line, b"\0" * (wire.MAX_FRAME_BYTES + 1))
             found = await until(
                 lambda: server.services.watch.job(JOB), lambda found: found.reporting == 4
             )
@@ -194,10 +198,9 @@ async def test_part_for_a_rank_of_another_node_is_refused(database_url: str) -> 
         good, bad = await server.token("node-a"), await server.token("node-b")
         async with (
             synthetic.agent(server.url, good, "node-a", job, (0, 1)) as first,
-            synthetic.agent(server.url, bad, "node-b", job, (2, 3)) as second,
+            synthetic.agent(server.url, bad, "node-b", job, (2, 3)),
         ):
             await until(lambda: services.watch.job(JOB), lambda found: found.reporting == 4)
-            second.ranks = (2, 3)
             asked = await services.captures.request(
                 JOB, ranks="0-3", kinds=["stacks"], native=False, by="tester"
             )

@@ -6,12 +6,14 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,26 +30,23 @@ from hangwatch_server.security import Authenticator
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 JOB = job_id(synthetic.KEY)
 ADMIN = "an-admin-token-for-this-test-only-0123456789"
-SERVE = (
-    """
+SERVE = """
 import sys
 from pathlib import Path
 from hangwatch_server import serve
 from hangwatch_server.settings import ServerSettings
-url, port, folder = sys.argv[1:]
+url, port, folder, token = sys.argv[1:]
 serve.run(ServerSettings(
-    database_url=url, port=int(port), data_dir=Path(folder), bootstrap_token=%r, lease_ttl_s=2.0,
+    database_url=url, port=int(port), data_dir=Path(folder), bootstrap_token=token, lease_ttl_s=2.0,
 ))
 """
-    % ADMIN
-)  # noqa: UP031  (braces would clash)
 
 
 @contextmanager
 def process(database_url: str, port: int, folder: str) -> Iterator[subprocess.Popen[bytes]]:
     """`serve.run` in a process of its own; killed with its group at the end."""
     child = subprocess.Popen(
-        [sys.executable, "-c", SERVE, database_url, str(port), folder],
+        [sys.executable, "-c", SERVE, database_url, str(port), folder, ADMIN],
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -76,15 +75,13 @@ async def verdict(port: int) -> Any:
 
 
 def free_port() -> int:
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 async def test_incident_survives_a_killed_server_and_no_second_one_is_opened(
-    database_url: str, db: Database, tmp_path: Any
+    database_url: str, db: Database, tmp_path: Path
 ) -> None:
     port = free_port()
     stream = f"ws://127.0.0.1:{port}/api/v1/agent/stream"

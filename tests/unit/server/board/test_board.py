@@ -1,0 +1,303 @@
+"""The board: which process is which rank of which attempt, and whose agent is heard."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.server.board import beats
+
+from hangwatch_agent import wire
+from hangwatch_server.board import MemoryBoard
+from hangwatch_server.model import Link
+
+JOB = beats.JOB
+
+
+def test_missing_ranks_of_the_world_appear_without_a_beat() -> None:
+    board = beats.board_with("a")
+    board.apply("a", beats.heartbeat([beats.rank(0), beats.rank(2)]), 1.0)
+
+    snapshot = board.snapshot(JOB, 1.0)
+
+    assert snapshot is not None
+    assert list(snapshot.ranks) == [0, 1, 2, 3]
+    assert snapshot.ranks[1].beat is None
+    assert snapshot.ranks[1].node == ""
+    assert snapshot.ranks[2].node == "a"
+
+
+def test_world_size_comes_from_torch_where_any_rank_has_it() -> None:
+    board = beats.board_with("a")
+    board.apply(
+        "a",
+        beats.heartbeat([beats.rank(0, world=2), beats.rank(1, world=8, certain=False)]),
+        1.0,
+    )
+
+    snapshot = board.snapshot(JOB, 1.0)
+
+    assert snapshot is not None
+    assert snapshot.world_size == 2
+
+
+def test_newer_processes_make_a_new_attempt_and_older_ones_leave_it() -> None:
+    board = beats.board_with("a", "b")
+    board.apply("a", beats.heartbeat([beats.rank(0), beats.rank(1)]), 1.0)
+    board.apply("b", beats.heartbeat([beats.rank(2), beats.rank(3)]), 1.0)
+
+    board.apply("a", beats.heartbeat([beats.rank(0, start=500), beats.rank(1, start=500)]), 2.0)
+    snapshot = board.snapshot(JOB, 2.0)
+
+    assert snapshot is not None
+    assert snapshot.attempt == 2
+    assert snapshot.age_s == 0.0
+    assert [view.beat is not None for view in snapshot.ranks.values()] == [True, True, False, False]
+
+
+def test_living_process_that_is_never_replaced_joins_the_new_attempt() -> None:
+    board = beats.board_with("a", "b")
+    board.apply("a", beats.heartbeat([beats.rank(0, world=2)]), 1.0)
+    board.apply("b", beats.heartbeat([beats.rank(1, world=2)]), 1.0)
+    board.apply("a", beats.heartbeat([beats.rank(0, world=2, start=500)]), 2.0)
+
+    board.apply("b", beats.heartbeat([beats.rank(1, world=2)]), 8.0)
+    snapshot = board.snapshot(JOB, 8.0)
+
+    assert snapshot is not None
+    assert snapshot.ranks[1].beat is not None
+
+
+def test_restart_count_sets_the_attempt() -> None:
+    board = beats.board_with("a")
+    board.apply("a", beats.heartbeat([beats.rank(0, world=1)], restart=3), 1.0)
+
+    snapshot = board.snapshot(JOB, 1.0)
+
+    assert snapshot is not None
+    assert snapshot.attempt == 4
+
+
+def test_gone_rank_of_an_older_attempt_is_not_lifted_by_the_launchs_new_count() -> None:
+    board = beats.board_with("a")
+    board.apply("a", beats.heartbeat([beats.rank(0), beats.rank(1)]), 1.0)
+    board.apply(
+        "a",
+        beats.heartbeat(
+            [beats.rank(0, start=500, restart=1), beats.rank(1, state="gone")], restart=1
+        ),
+        2.0,
+    )
+
+    snapshot = board.snapshot(JOB, 2.0)
+
+    assert snapshot is not None
+    assert snapshot.attempt == 2
+    assert snapshot.ranks[1].beat is None
+
+
+def test_older_process_that_is_still_listed_never_comes_back() -> None:
+    board = beats.board_with("a")
+    both = [beats.rank(0, pid=11, start=500), beats.rank(0, pid=10, start=100)]
+    for now_s in (1.0, 2.0, 3.0):
+        board.apply("a", beats.heartbeat(both), now_s)
+
+    snapshot = board.snapshot(JOB, 3.0)
+
+    assert snapshot is not None
+    assert snapshot.ranks[0].beat is not None
+    assert snapshot.ranks[0].beat.pid == 11
+    assert snapshot.attempt == 1
+
+
+def test_node_cannot_take_a_living_rank_of_another_node() -> None:
+    board = beats.board_with("a", "b")
+    board.apply("a", beats.heartbeat([beats.rank(0)]), 1.0)
+
+    board.apply("b", beats.heartbeat([beats.rank(0, pid=66, start=900)]), 1.5)
+    snapshot = board.snapshot(JOB, 1.5)
+
+    assert snapshot is not None
+    assert snapshot.ranks[0].node == "a"
+    assert snapshot.attempt == 1
+
+
+def test_rank_moves_to_another_node_once_its_process_is_gone() -> None:
+    board = beats.board_with("a", "b")
+    board.apply("a", beats.heartbeat([beats.rank(0, state="gone")]), 1.0)
+
+    board.apply("b", beats.heartbeat([beats.rank(0, pid=66)]), 1.5)
+    snapshot = board.snapshot(JOB, 1.5)
+
+    assert snapshot is not None
+    assert snapshot.ranks[0].node == "b"
+    assert snapshot.attempt == 2
+
+
+def test_rank_that_is_no_longer_listed_is_gone_after_a_grace_time_only() -> None:
+    board = beats.board_with("a")
+    board.apply("a", beats.heartbeat([beats.rank(0), beats.rank(1)]), 1.0)
+    states = []
+
+    for now_s in (2.0, 6.9, 7.1):
+        board.apply("a", beats.heartbeat([beats.rank(0)]), now_s)
+        snapshot = board.snapshot(JOB, now_s)
+        assert snapshot is not None
+        view = snapshot.ranks[1]
+        assert view.beat is not None
+        states.append(view.beat.process.state)
+
+    assert states == ["S", "S", "gone"]
+
+
+def test_link_goes_from_live_to_late_to_lost_and_back() -> None:
+    board = beats.board_with("a")
+    board.apply("a", beats.heartbeat([beats.rank(0)]), 0.0)
+
+    links = [board.nodes(now_s)[0].link for now_s in (5.0, 5.1, 20.0, 20.1)]
+    board.apply("a", beats.heartbeat([beats.rank(0)]), 21.0)
+
+    assert links == [Link.LIVE, Link.LATE, Link.LATE, Link.LOST]
+    assert board.nodes(21.0)[0].link is Link.LIVE
+
+
+def test_closed_connection_is_late_at_once_and_lost_when_it_does_not_come_back() -> None:
+    board = beats.board_with("a")
+    board.apply("a", beats.heartbeat([beats.rank(0)]), 0.0)
+
+    board.disconnected("a", 1.0)
+
+    assert board.nodes(1.0)[0].link is Link.LATE
+    assert board.nodes(20.5)[0].link is Link.LOST
+
+
+def test_attempts_are_counted_on_from_what_an_earlier_server_stored() -> None:
+    stored = {rank: ("a", 1000 + rank, 100) for rank in range(4)}
+    same, newer = beats.board_with("a"), beats.board_with("a")
+    same.apply("a", beats.heartbeat([beats.rank(rank) for rank in range(4)]), 1.0)
+    newer.apply("a", beats.heartbeat([beats.rank(rank, start=500) for rank in range(4)]), 1.0)
+
+    for board in (same, newer):
+        board.set_base(JOB, 3, stored, 1.0)
+    snapshots = [board.snapshot(JOB, 1.0) for board in (same, newer)]
+
+    assert [snapshot and snapshot.attempt for snapshot in snapshots] == [3, 4]
+    assert all(view.beat for snapshot in snapshots if snapshot for view in snapshot.ranks.values())
+
+
+def test_rank_of_a_node_that_has_not_come_back_since_a_restart_names_that_node() -> None:
+    stored = {rank: ("a" if rank < 2 else "b", 1000 + rank, 100) for rank in range(4)}
+    board = beats.board_with("a")
+    board.apply("a", beats.heartbeat([beats.rank(0), beats.rank(1)]), 1.0)
+
+    board.set_base(JOB, 1, stored, 1.0)
+    soon, later = board.snapshot(JOB, 2.0), board.snapshot(JOB, 30.0)
+
+    assert soon is not None
+    assert later is not None
+    assert (soon.ranks[2].node, soon.ranks[2].link) == ("b", Link.LATE)
+    assert later.ranks[2].link is Link.LOST
+
+
+def test_captured_entries_stand_in_until_the_counter_moves() -> None:
+    gid = wire.gid_of(beats.KEY, "g", "0-3", 1)
+    info = wire.GroupInfo(
+        gid=gid, launch=beats.KEY, name="g", description="", backend="gloo", ranks="0-3"
+    )
+    board = beats.board_with("a")
+
+    def beat(counter: int, stall_s: float) -> wire.Heartbeat:
+        group = wire.GroupBeat(gid=gid, counter=counter, stall_s=stall_s)
+        return beats.heartbeat([beats.rank(0, groups=[group])], groups=[info])
+
+    def entries(now_s: float) -> int:
+        snapshot = board.snapshot(JOB, now_s)
+        assert snapshot is not None
+        view = snapshot.ranks[0].beat
+        assert view is not None
+        return len(view.groups[0].entries)
+
+    board.apply("a", beat(7, 5.0), 10.0)
+    part = wire.CapturePart(
+        capture="c",
+        launch=beats.KEY,
+        rank=0,
+        pid=1000,
+        age_s=1.0,
+        entries=(
+            wire.GroupEntries(
+                gid=gid, entries=(wire.Entry(seq=7, op="all_reduce", is_retired=False),)
+            ),
+        ),
+    )
+    board.merge_entries(part, 10.5)
+    at_once = entries(10.5)
+    board.apply("a", beat(7, 6.0), 11.0)
+    still = entries(11.0)
+    board.apply("a", beat(8, 0.1), 12.0)
+
+    assert (at_once, still, entries(12.0)) == (1, 1, 0)
+
+
+def test_job_without_a_living_rank_leaves_the_board() -> None:
+    board = beats.board_with("a")
+    board.apply("a", beats.heartbeat([beats.rank(0, world=1, state="gone")]), 1.0)
+
+    early = board.forget(600.0, 500.0)
+    late = board.forget(600.0, 700.0)
+
+    assert early == ()
+    assert late == (JOB,)
+    assert board.snapshot(JOB, 700.0) is None
+
+
+def test_stalled_job_with_living_ranks_stays_on_the_board() -> None:
+    board = beats.board_with("a")
+    for now_s in range(0, 2000, 4):
+        board.apply("a", beats.heartbeat([beats.rank(0, world=1)]), float(now_s))
+
+    assert board.forget(600.0, 1997.0) == ()
+
+
+@given(order=st.permutations(["a", "b", "c", "d"]))
+def test_order_in_which_nodes_report_does_not_matter(order: list[str]) -> None:
+    straight, mixed = MemoryBoard(), MemoryBoard()
+    frames = {
+        node: beats.heartbeat(
+            [beats.rank(index, start=500 if index % 2 else 100, restart=index % 2)],
+            restart=index % 2,
+        )
+        for index, node in enumerate("abcd")
+    }
+    for board, nodes in ((straight, "abcd"), (mixed, order)):
+        for node in "abcd":
+            board.hello(node, wire.Hello(protocol=1, node=node, version="0"), 0.0)
+        for node in nodes:
+            board.apply(node, frames[node], 1.0)
+
+    one, other = straight.snapshot(JOB, 1.0), mixed.snapshot(JOB, 1.0)
+
+    assert one is not None
+    assert other is not None
+    assert (one.attempt, one.ranks, one.world_size) == (
+        other.attempt,
+        other.ranks,
+        other.world_size,
+    )
+
+
+@given(st.lists(st.integers(min_value=1, max_value=5), min_size=1, max_size=12))
+def test_attempt_never_falls_and_the_newest_process_holds_the_rank(starts: list[int]) -> None:
+    board = beats.board_with("a")
+    attempts = []
+
+    for step, start in enumerate(starts):
+        one = beats.rank(0, world=1, start=start, pid=start)
+        board.apply("a", beats.heartbeat([one]), float(step))
+        snapshot = board.snapshot(JOB, float(step))
+        assert snapshot is not None
+        attempts.append(snapshot.attempt)
+
+    assert attempts == sorted(attempts)
+    assert snapshot is not None
+    assert snapshot.ranks[0].beat is not None
+    assert snapshot.ranks[0].beat.pid == max(starts)

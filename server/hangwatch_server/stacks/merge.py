@@ -24,6 +24,8 @@ _ROLE_ROOTS = {
 
 
 _Stacks = Mapping[tuple[int, int], tuple[wire.Frame, ...]]  # (rank, pid) -> main thread's
+# A long chain of frames has one rank set: its text is made once.
+_Texts = dict[frozenset[int], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def merge(
     for stack in distinct:
         _insert(root, stack, _shown(stack, native, show_framework))
     mains = [stack for stack in distinct if stack.role == "main"]
-    return _children(root), _classes(mains)
+    return _children(root, {}), _classes(mains)
 
 
 def _distinct(parts: Sequence[RankStacks], before: _Stacks) -> list[_Distinct]:
@@ -84,7 +86,9 @@ def _distinct(parts: Sequence[RankStacks], before: _Stacks) -> list[_Distinct]:
             thread = frames.main_thread(process)
             if thread is None or not thread.frames:
                 continue
-            of_role = found.setdefault(process.role, {})
+            of_role = found.get(process.role)
+            if of_role is None:
+                of_role = found[process.role] = {}
             # Comparing frames too would cost twice as much; 64 keyed bits do not collide by chance.
             key = hash(thread.frames)
             entry = of_role.get(key)
@@ -126,10 +130,10 @@ def _insert(root: _Node, stack: _Distinct, path: Iterable[wire.Frame]) -> None:
         node.still += stack.still
 
 
-def _children(node: _Node) -> tuple[TreeNode, ...]:
+def _children(node: _Node, texts: _Texts) -> tuple[TreeNode, ...]:
     """Odd branches first: fewest ranks, then by place so that the order is stable."""
     ordered = sorted(node.children.items(), key=_oddity)
-    return tuple(_tree_node(frame, child) for frame, child in ordered)
+    return tuple(_tree_node(frame, child, texts) for frame, child in ordered)
 
 
 def _oddity(item: tuple[wire.Frame, _Node]) -> tuple[int, str, int, str, bool]:
@@ -137,17 +141,20 @@ def _oddity(item: tuple[wire.Frame, _Node]) -> tuple[int, str, int, str, bool]:
     return (len(node.ranks), frame.file, frame.line, frame.name, frame.is_native)
 
 
-def _tree_node(frame: wire.Frame, node: _Node) -> TreeNode:
+def _tree_node(frame: wire.Frame, node: _Node, texts: _Texts) -> TreeNode:
+    ranks = frozenset(node.ranks)
+    if ranks not in texts:
+        texts[ranks] = ranges.text(ranks)
     return TreeNode(
         name=frame.name,
         file=frame.file,
         line=frame.line,
-        ranks=ranges.text(node.ranks),
+        ranks=texts[ranks],
         count=len(node.ranks),
         is_framework=bool(frame.file) and frames.is_framework(frame),
         is_native=frame.is_native,
         is_frozen=node.still == node.compared if node.compared else None,
-        children=_children(node),
+        children=_children(node, texts),
     )
 
 

@@ -1,0 +1,129 @@
+"""Following real processes: ends with their cause, newer processes, bare ranks, children."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.integration.agent import conftest as make
+
+from hangwatch_agent import process, wire
+
+BARE = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+FAMILY = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'input()']); input()"
+
+
+def test_killed_rank_is_gone_with_its_signal(
+    run_dir: Path, rank_process: subprocess.Popen[bytes]
+) -> None:
+    make.write_record(run_dir, rank_process.pid)
+    node = make.node_of(run_dir)
+    make.look(node)
+    item = node.tracked[0]
+
+    os.kill(rank_process.pid, signal.SIGKILL)
+    make.wait_for(lambda: _is_zombie(rank_process.pid), "the process ends")
+    item.process.note_exit()
+    rank_process.wait()
+    make.look(node)
+    facts = item.process.observe(time.monotonic(), None)
+
+    assert (facts.state, facts.exit_signal) == ("gone", signal.SIGKILL)
+    assert facts.exit_reason == "killed by SIGKILL"
+    assert node.find("run:job", 0) is item
+
+
+def test_newer_process_takes_the_rank(
+    run_dir: Path, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    old, new = start("-c", make.SLEEPER), start("-c", make.SLEEPER)
+    node = make.node_of(run_dir)
+    make.write_record(run_dir, old.pid)
+    make.look(node)
+    old.kill()
+    old.wait()
+    make.write_record(run_dir, new.pid)
+
+    make.look(node)
+    node.poll(time.monotonic() + 2, time.monotonic_ns())
+
+    assert [item.identity.pid for item in node.tracked] == [new.pid]
+
+
+def test_bare_rank_is_adopted_only_when_asked(
+    run_dir: Path, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    rank = start("-c", make.SLEEPER, **BARE)
+    assert rank.stdout is not None
+    rank.stdout.readline()
+    shy, adopting = make.node_of(run_dir), make.node_of(run_dir, adopt=True)
+
+    make.look(shy)
+    make.look(adopting)
+
+    assert shy.tracked == []
+    (beat,) = [
+        item.beat for item in adopting.translate(time.monotonic_ns()) if item.beat.pid == rank.pid
+    ]
+    assert (beat.rank, beat.depth, beat.is_rank_certain) == (1, wire.Depth.BARE, False)
+
+
+def test_process_of_the_own_run_dir_is_a_bare_rank_and_its_child_is_not(
+    run_dir: Path, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    rank = start("-c", FAMILY, **BARE, HANGWATCH_RUN_DIR=str(run_dir))
+    node = make.node_of(run_dir)
+    proc = process.default_proc()
+
+    def child() -> int | None:
+        make.look(node)
+        items = [item for item in node.tracked if item.identity.pid == rank.pid]
+        return next((pid for item in items for pid in item.process.children), None)
+
+    pid = make.wait_for(child, "the child is seen")
+
+    assert [item.identity.pid for item in node.tracked] == [rank.pid]
+    stat = proc.stat(pid)
+    assert stat is not None
+    assert stat.parent == rank.pid
+
+
+def test_fresh_record_without_visible_process_is_neither_listed_nor_removed(run_dir: Path) -> None:
+    path = make.write_record(run_dir, os.getpid(), ticks=7)
+    node = make.node_of(run_dir)
+    now_s = time.monotonic()
+
+    node.scan(now_s)
+    node.scan(now_s + 11)
+
+    assert path.exists()  # its process may live in a pid namespace that cannot be seen from here
+    assert node.tracked == []
+
+
+def test_files_of_a_rank_are_removed_ten_minutes_after_its_end(
+    run_dir: Path, rank_process: subprocess.Popen[bytes]
+) -> None:
+    path = make.write_record(run_dir, rank_process.pid)
+    node = make.node_of(run_dir)
+    make.look(node)
+    rank_process.kill()
+    rank_process.wait()
+    now_s = time.monotonic() + 2
+
+    node.poll(now_s, time.monotonic_ns())
+    node.scan(now_s + 590)
+    kept = [item.facts.state for item in node.tracked]
+    node.scan(now_s + 610)
+
+    assert kept == ["gone"]
+    assert node.tracked == []
+    assert not path.exists()
+
+
+def _is_zombie(pid: int) -> bool:
+    stat = process.default_proc().stat(pid)
+    return stat is not None and stat.state == "Z"

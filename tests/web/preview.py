@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 from fastapi import FastAPI, Request, Response
-from tests.web import scenes
+from tests.web import making, scenes
 
 from hangwatch_server import model, security
 from hangwatch_server.bus import MemoryBus
@@ -194,7 +194,7 @@ async def _list_page(
 
 async def _acknowledge(scene: scenes.Scene, incident_id: str, by: str, comment: str) -> None:
     rows = [
-        scenes.incident(row.verdict, captures=row.captures, acknowledged_by=by)
+        making.incident(row.verdict, captures=row.captures, acknowledged_by=by)
         if row.id == incident_id
         else row
         for row in scene.incidents

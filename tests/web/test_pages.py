@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
-from tests.web import preview, scenes
+from tests.web import making, preview, scenes
 from tests.web.conftest import Site
 
 from hangwatch_server import model
@@ -185,8 +185,8 @@ class TestWithoutJobs:
         expect(page.locator(".steps code")).to_have_count(3)
         expect(page.locator("body")).to_contain_text("waiting for the first heartbeat")
 
-        said = scenes.verdict("0a1b2c3d4e5f", "first", model.State.HEALTHY)
-        site.scene.add(scenes.job(said), (scenes.rank(0),))
+        said = making.verdict("0a1b2c3d4e5f", "first", model.State.HEALTHY)
+        site.scene.add(making.job(said), (making.rank(0),))
         site.publish("jobs")
 
         expect(page.locator(".jobs .cell-name")).to_have_text("first")

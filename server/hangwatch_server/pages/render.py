@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import Any
 
 from fastapi import Request
@@ -13,6 +12,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import escape
 
+import hangwatch_server
 from hangwatch_server import assets, ranges, security
 from hangwatch_server.pages import words
 
@@ -28,7 +28,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals.update(words=words, version=metadata.version("hangwatch"))
+    templates.globals.update(words=words, version=hangwatch_server.__version__)
     templates.filters.update(
         duration=words.duration,
         clock=words.clock,

@@ -1,7 +1,7 @@
 """A generator of ground-truthed jobs: a TP x DP x PP mesh in which one known thing went wrong.
 
 Every rank makes, per step, a collective on its tensor, data and pipeline group and one on the
-world. The fault stops some ranks before a step's collective; the wait is then propagated until nobody
+world. The fault stops some ranks before a step's collective; the wait then spreads until nobody
 can move, which is what the counters of a real hang show. No diagnosis happens here.
 """
 

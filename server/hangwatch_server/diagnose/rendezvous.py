@@ -15,6 +15,7 @@ from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.model import Activity
 
 INIT = "init_process_group"
+SUBGROUP = "new_group"  # and what calls it: new_subgroups, split_group
 
 
 def pending(survey: Survey) -> list[PendingOp]:
@@ -23,7 +24,7 @@ def pending(survey: Survey) -> list[PendingOp]:
         if view.beat is None or not view.beat.waits or survey.fate(rank) is Fate.GONE:
             continue
         wait = view.beat.waits[0]
-        what = wait.what if wait.what == "new_group" else INIT
+        what = INIT if wait.what == INIT else SUBGROUP
         waits.setdefault(what, {})[rank] = (wait, wait.age_s + view.age_s)
     return [
         _op(survey, what, inside)
@@ -37,9 +38,11 @@ def _op(survey: Survey, what: str, inside: dict[int, tuple[InitWait, float]]) ->
     present.update(wait.rank for wait, _ in inside.values() if wait.rank is not None)
     have: dict[int, Entry | None] = dict.fromkeys(inside)
     levels: dict[str, list[int]] = {"": [], "gone": [], "absent": [], "unknown": []}
-    for rank in range(_expected(survey, inside)):
+    expected, is_sure = _expected(survey, what, inside)
+    for rank in range(expected):
         if rank not in present:
-            levels[_level(survey, what, rank)].append(rank)
+            level = _level(survey, what, rank)
+            levels[level if is_sure or not level else "unknown"].append(rank)
     missing = levels["gone"]
     return PendingOp(
         form=Form.RENDEZVOUS,
@@ -52,9 +55,19 @@ def _op(survey: Survey, what: str, inside: dict[int, tuple[InitWait, float]]) ->
     )
 
 
-def _expected(survey: Survey, inside: dict[int, tuple[InitWait, float]]) -> int:
+def _expected(
+    survey: Survey, what: str, inside: dict[int, tuple[InitWait, float]]
+) -> tuple[int, bool]:
+    """How many ranks are waited for, and whether any rank that is not there is surely one of them.
+
+    new_group says the size of the group, but waits for the whole world, unless it was called with
+    use_local_synchronization; more waiting ranks than members rule that out.
+    """
     asked = max(wait.expected for wait, _ in inside.values())
-    return asked or survey.snapshot.world_size
+    world = survey.snapshot.world_size
+    if what == INIT:
+        return asked or world, True
+    return world, asked in (0, world) or len(inside) > asked
 
 
 def _level(survey: Survey, what: str, rank: int) -> str:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from hangwatch_agent.wire import Entry, GroupBeat, RankBeat
 from hangwatch_server.model import Link, RankView
 
+PROBE_SILENT_S = 5.0  # of a probe that writes each second; its counters are old by then
+
 
 class Standing(NamedTuple):
     """One rank on one group; `is_exact`: it has entered nothing after `entered` (None: unknown)."""
@@ -30,7 +32,8 @@ def of_rank(view: RankView) -> list[tuple[str, Standing]]:
     beat = view.beat
     if beat is None or beat.is_destroyed:
         return []
-    is_live = view.link is Link.LIVE
+    is_heard = (beat.beat_age_s or 0.0) <= PROBE_SILENT_S
+    is_live = view.link is Link.LIVE and is_heard
     return [(group.gid, _of_group(group, view.age_s, is_live)) for group in beat.groups]
 
 

@@ -322,3 +322,12 @@ def test_missing_root_is_blamed_for_a_broadcast_before_other_absent_ranks() -> N
     found = diagnose(make.snapshot(views, [make.world(0, 1, 2)]))[0]
 
     assert found.culprit_ranks == "2"
+
+
+def test_counters_of_a_probe_that_fell_silent_prove_no_absence() -> None:
+    culprit = make.rank(1, make.at("world", 5), beat_age_s=30.0)
+
+    found = diagnose(one_missing(culprit))[0]
+
+    assert found.culprit_ranks == "1"
+    assert found.confidence < 0.5

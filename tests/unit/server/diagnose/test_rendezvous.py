@@ -113,3 +113,33 @@ def test_ranks_past_destroy_are_not_without_progress() -> None:
     views = [make.rank(r, make.at("world", 5, stall_s=40.0), is_destroyed=True) for r in range(2)]
 
     assert diagnose(make.snapshot(views, [make.world(0, 1)]))[0].kind is Kind.NONE
+
+
+def test_new_group_of_some_ranks_accuses_no_outsider_with_confidence() -> None:
+    """Under use_local_synchronization only ranks 2-3 take part: 0 and 1 may be right to be away."""
+    wait = wire.InitWait(what="new_group", age_s=15.0, expected=2)
+    views = [
+        *(make.rank(r, make.at("world", 5)) for r in (0, 1, 3)),
+        make.rank(2, make.at("world", 5), waits=(wait,)),
+    ]
+
+    found = diagnose(make.snapshot(views, [make.world(0, 1, 2, 3)]))[0]
+
+    assert found.kind is Kind.INCOMPLETE_RENDEZVOUS
+    assert found.confidence < 0.5
+
+
+def test_new_group_that_one_rank_skips_names_it() -> None:
+    wait = wire.InitWait(what="new_group", age_s=15.0, expected=2)
+    views = [
+        *(make.rank(r, make.at("world", 5), waits=(wait,)) for r in range(3)),
+        make.rank(3, make.at("world", 5), stack=make.stack(Activity.USER_CODE)),
+    ]
+
+    found = diagnose(make.snapshot(views, [make.world(0, 1, 2, 3)]))[0]
+
+    assert (found.kind, found.culprit_ranks, found.op) == (
+        Kind.INCOMPLETE_RENDEZVOUS,
+        "3",
+        "new_group",
+    )

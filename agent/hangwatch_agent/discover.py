@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hangwatch_agent import children, procfs, table
+from hangwatch_agent.payload import RecordPayload
 from hangwatch_agent.process import Identity
 from hangwatch_agent.records import Record
 
@@ -75,20 +76,36 @@ def from_record(
 ) -> Candidate | None:
     """The candidate a believed record describes; None while it knows no rank."""
     payload = record.payload
-    if payload is None or not 0 <= payload.rank <= MAX_RANK:
+    if payload is None:
+        return None
+    rank, world_size = _rank_and_world(payload)
+    if not 0 <= rank <= MAX_RANK:
         return None
     table.add_with_ancestors(processes, proc, identity.pid)
+    arguments = proc.arguments(identity.pid)
+    if payload.script:  # a spawned rank's command line names multiprocessing, not the script
+        arguments = ("python", payload.script)
     return Candidate(
         identity=identity,
-        rank=payload.rank,
-        world_size=max(0, payload.world_size),
+        rank=rank,
+        world_size=max(0, world_size),
         local_rank=payload.local_rank,
         is_certain=payload.certain,
         environ=payload.environment,
-        arguments=proc.arguments(identity.pid),
+        arguments=arguments,
         ancestors=processes.ancestors(identity.pid),
         record=record.path,
     )
+
+
+def _rank_and_world(payload: RecordPayload) -> tuple[int, int]:
+    """The record's rank, or what an init call that is still waiting was given."""
+    if payload.rank >= 0:
+        return payload.rank, payload.world_size
+    for wait in payload.waits:
+        if wait.rank is not None:
+            return wait.rank, wait.expected or payload.world_size
+    return -1, payload.world_size
 
 
 class BareFinder:

@@ -155,7 +155,7 @@ class Node:
             pid=item.identity.pid,
             start_ticks=item.identity.start_ticks,
             is_certain=candidate.is_certain,
-            script=launch.script_of(item.process.arguments),
+            script=launch.script_of(candidate.arguments),
         )
         payload = item.record.payload if item.record else None
         if payload is None:

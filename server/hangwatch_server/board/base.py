@@ -101,6 +101,10 @@ class Board(Protocol):
         """The node whose process is this rank of the present attempt."""
         ...
 
+    def links(self, now_s: float) -> dict[str, Link]:
+        """The link state of every node."""
+        ...
+
     def nodes(self, now_s: float) -> tuple[NodeState, ...]: ...
 
     def forget(self, silent_s: float, now_s: float) -> tuple[str, ...]:

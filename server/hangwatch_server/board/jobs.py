@@ -25,6 +25,7 @@ class BoardJob:
         self.id = id
         self.launch = launch
         self.slots: dict[int, Slot] = {}
+        self.by_node: dict[str, set[int]] = {}
         self.groups: dict[str, GroupView] = {}
         self.base_attempt = 1
         self.base_processes: dict[int, ProcessId] = {}
@@ -66,9 +67,9 @@ class BoardJob:
 
     def miss(self, node: str, listed: set[int], now_s: float) -> None:
         """Note which of a node's ranks its newest heartbeat no longer lists."""
-        for rank, slot in self.slots.items():
-            if slot.node == node and rank not in listed:
-                slot.miss(now_s)
+        for rank in self.by_node.get(node, ()):
+            if rank not in listed:
+                self.slots[rank].miss(now_s)
 
     def add_group(self, info: wire.GroupInfo) -> None:
         """Learn a group; a known gid is the same group by construction, so it is not read again."""
@@ -114,6 +115,7 @@ class BoardJob:
     ) -> Slot:
         if old is not None:
             self._retire(old.process)
+            self.by_node[old.node].discard(beat.rank)
             self.calls -= old.calls
             number = old.number + 1
         else:
@@ -121,6 +123,7 @@ class BoardJob:
             number = self.base_attempt + int(self._is_new(beat.rank, process))
         slot = Slot(node, beat, now_s, max(number, restart + 1), restart, now_s)
         self.slots[beat.rank] = slot
+        self.by_node.setdefault(node, set()).add(beat.rank)
         self.processes_version += 1
         return slot
 

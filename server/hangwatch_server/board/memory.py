@@ -80,7 +80,7 @@ class MemoryBoard:
         if found is None:
             return None
         size = found.world_size()
-        links = self._links(now_s)
+        links = self.links(now_s)
         ranks = {rank: self._view(found, rank, links, now_s) for rank in range(size)}
         return Snapshot(
             job=job,
@@ -96,7 +96,7 @@ class MemoryBoard:
         found = self._jobs.get(job)
         if found is None:
             return None
-        links = self._links(now_s)
+        links = self.links(now_s)
         present = [slot for slot in found.slots.values() if found.is_present(slot, now_s)]
         heard = [slot for slot in present if links.get(slot.node) is Link.LIVE]
         beats = [slot.beat for slot in present]
@@ -132,11 +132,16 @@ class MemoryBoard:
         slot = found.slots.get(rank) if found is not None else None
         return slot.node if slot is not None else None
 
+    def links(self, now_s: float) -> dict[str, Link]:
+        return {
+            node.name: node.link(now_s, self._late_s, self._lost_s) for node in self._nodes.values()
+        }
+
     def nodes(self, now_s: float) -> tuple[NodeState, ...]:
         return tuple(self._node_state(node, now_s) for node in self._nodes.values())
 
     def forget(self, silent_s: float, now_s: float) -> tuple[str, ...]:
-        links = self._links(now_s)
+        links = self.links(now_s)
         old = [job.id for job in self._jobs.values() if now_s - _active_s(job, links) > silent_s]
         for id in old:
             del self._jobs[id]
@@ -157,11 +162,6 @@ class MemoryBoard:
             job = BoardJob(id, launch or wire.Launch(key=key, name=key), now_s)
             self._jobs[id] = job
         return job
-
-    def _links(self, now_s: float) -> dict[str, Link]:
-        return {
-            node.name: node.link(now_s, self._late_s, self._lost_s) for node in self._nodes.values()
-        }
 
     def _is_live(self, now_s: float) -> _Liveness:
         return _Liveness(self._nodes, now_s, self._late_s, self._lost_s)
@@ -192,13 +192,9 @@ class MemoryBoard:
         return RankView(rank=rank, node="", link=Link.LIVE, age_s=age_s, beat=None)
 
     def _node_state(self, node: BoardNode, now_s: float) -> NodeState:
-        beats = [
-            slot.beat
-            for id in node.jobs
-            if id in self._jobs
-            for slot in self._jobs[id].slots.values()
-            if slot.node == node.name and not slot.is_gone
-        ]
+        jobs = [self._jobs[id] for id in node.jobs if id in self._jobs]
+        slots_here = [job.slots[rank] for job in jobs for rank in job.by_node.get(node.name, ())]
+        beats = [slot.beat for slot in slots_here if not slot.is_gone]
         depths = {beat.depth for beat in beats}
         return NodeState(
             name=node.name,

@@ -25,6 +25,7 @@ from hangwatch_server.services import Services
 HELLO_TIMEOUT_S = 10.0
 IDLE_TIMEOUT_S = 60.0
 POLICY_VIOLATION = 1008
+TOO_BIG = 1009
 
 router = APIRouter()
 _log = logs.get()
@@ -179,6 +180,9 @@ async def _receive(websocket: WebSocket, timeout_s: float) -> bytes:
             "protocol", f"no frame for {timeout_s:.0f} s", retry_after_s=1.0
         ) from error
     if message["type"] == "websocket.disconnect":
+        if message.get("code") == TOO_BIG:
+            # uvicorn has closed it already, before the frame was read to its end.
+            metrics.frames_refused.labels("too_large").inc()
         raise WebSocketDisconnect(message.get("code", 1005))
     data = message.get("bytes")
     if data is None:

@@ -155,7 +155,8 @@ class Ledger:
 
     async def _save(self, watched: Watched, now_s: float) -> None:
         processes = self._board.processes(watched.id)
-        await job_rows.save(self._db, watched.job(now_s), watched.meta.launch, processes)
+        job = watched.job_with(watched.draft, now_s)
+        await job_rows.save(self._db, job, watched.meta.launch, processes)
         watched.saved_s = now_s
         watched.saved_version = watched.meta.processes_version
 

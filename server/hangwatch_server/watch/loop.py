@@ -223,7 +223,7 @@ class Loop:
             )
 
     def _tell_links(self, now_s: float) -> None:
-        links = {node.name: node.link for node in self._board.nodes(now_s)}
+        links = self._board.links(now_s)
         for name, link in links.items():
             if self._links.get(name) is not link:
                 self._bus.publish("nodes", {"node": name})

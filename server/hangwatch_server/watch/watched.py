@@ -53,15 +53,19 @@ class Watched:
 
     def job(self, now_s: float) -> Job:
         """The job as lists and pages show it."""
+        return self.job_with(self.verdict, now_s)
+
+    def job_with(self, verdict: Verdict, now_s: float) -> Job:
+        """The job as it is under this verdict."""
         moved_s = self.meta.moved_s
         return Job(
             id=self.id,
             name=self.meta.name,
-            attempt=self.snapshot.attempt,
+            attempt=verdict.attempt,
             world_size=self.snapshot.world_size,
-            reporting=self.verdict.coverage.reporting,
-            state=self.verdict.state,
-            verdict=self.verdict,
+            reporting=verdict.coverage.reporting,
+            state=verdict.state,
+            verdict=verdict,
             nodes=self.meta.nodes,
             depth=self.meta.depth,
             first_seen=self.first_seen,

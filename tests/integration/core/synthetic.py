@@ -1,4 +1,4 @@
-"""An agent without a node: it speaks the real wire over a real WebSocket, of ranks that are made up.
+"""An agent without a node: it speaks the real wire over a real WebSocket, of made-up ranks.
 
 Two shapes of a four-rank job: rank 2 sleeps and never enters an all_reduce, or calls another op.
 """

@@ -192,23 +192,45 @@ async def test_frame_over_the_limit_ends_its_connection_only(database_url: str) 
 
 
 async def test_part_for_a_rank_of_another_node_is_refused(database_url: str) -> None:
-    async with house.open_house(database_url, capture_deadline_s=2.0) as server:
+    async with house.open_house(database_url) as server:
         job = synthetic.Job(server.clock.monotonic_s)
         services = server.services
-        good, bad = await server.token("node-a"), await server.token("node-b")
+        own, other = await server.token("node-a"), await server.token("node-b")
         async with (
-            synthetic.agent(server.url, good, "node-a", job, (0, 1)) as first,
-            synthetic.agent(server.url, bad, "node-b", job, (2, 3)),
+            synthetic.dialled(server.url, own) as owner,
+            synthetic.dialled(server.url, other) as forger,
         ):
+            for line, node, ranks in ((owner, "node-a", (0, 1)), (forger, "node-b", (2, 3))):
+                await line.send(wire.encode(synthetic.hello(node)))
+                await synthetic.answer(line)
+                await synthetic.Agent(line, node, job, ranks).beat()
             await until(lambda: services.watch.job(JOB), lambda found: found.reporting == 4)
-            asked = await services.captures.request(
-                JOB, ranks="0-3", kinds=["stacks"], native=False, by="tester"
+            capture = await services.captures.request(
+                JOB, ranks="0", kinds=["stacks"], native=False, by="tester"
             )
-            await services.captures.wait(asked.id, 10)
-            late = await services.captures.request(
-                JOB, ranks="0,2", kinds=["stacks"], native=False, by="tester"
-            )
-            forged = await services.captures.deliver("node-b", synthetic.part_of(late.id, 0))
 
-    assert len(first.stored) >= 2
-    assert forged is False or late.state != "taking"
+            await forger.send(wire.encode(synthetic.part_of(capture.id, 0)))
+            refused = await refusal(forger)
+            asked = await synthetic.answer(owner)
+            await owner.send(wire.encode(synthetic.part_of(capture.id, 0)))
+            stored = await synthetic.answer(owner)
+            done = await services.captures.wait(capture.id, 10)
+
+    assert refused.code == "wrong_node"
+    assert isinstance(asked, wire.TakeCapture)
+    assert isinstance(stored, wire.Stored)
+    assert [(part.rank, part.node, part.has_stacks) for part in done.parts] == [(0, "node-a", True)]
+
+
+async def test_part_that_belongs_to_nothing_is_acknowledged_so_that_its_agent_forgets_it(
+    database_url: str,
+) -> None:
+    async with house.open_house(database_url) as server:
+        token = await server.token("node-a")
+        async with synthetic.dialled(server.url, token) as line:
+            await line.send(wire.encode(synthetic.hello("node-a")))
+            await synthetic.answer(line)
+            await line.send(wire.encode(synthetic.part_of("deleted", 0)))
+            answer = await synthetic.answer(line)
+
+    assert answer == wire.Stored(capture="deleted", launch=synthetic.KEY, rank=0)

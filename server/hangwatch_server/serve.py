@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import uvicorn
 import uvloop
@@ -28,6 +30,9 @@ from hangwatch_server.settings import ServerSettings
 
 GRACE_S = 3  # for answers under way when the server is asked to stop
 BACKLOG = 2048
+# A frame that is a little too large still arrives, and ingest refuses it in words; past this,
+# uvicorn drops the connection with close code 1009.
+ROOM_FOR_A_REASON = 1024 * 1024
 _ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104  (names to recognise, nothing is bound to them here)
 
 
@@ -52,17 +57,25 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise PortError(
-            f"cannot listen on {host}:{port}: {error.strerror or error}; see who does with "
-            f"`ss -ltnp 'sport = :{port}'`, or choose another with --port"
+            f"cannot listen on {host}:{port}: {_cause(error)}; see who does with "
+            f"`ss -ltnp 'sport = :{port}'`, or choose another port, as in "
+            f"`hangwatch serve --port {port + 1}`"
         ) from error
     except OverflowError as error:
         raise PortError(f"{port} is no port: choose one from 1 to 65535 with --port") from error
+
+
+def _cause(error: OSError) -> str:
+    # The socket module adds a copy of the address to the system's own words.
+    is_system = error.errno is not None and error.errno > 0
+    return os.strerror(error.errno) if is_system else str(error)
 
 
 async def _serve(app: FastAPI, settings: ServerSettings, listener: socket.socket) -> None:
     server = _Server(app, settings, url_of(settings, listener.getsockname()[1]))
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
+    assert task is not None  # a coroutine always runs in one
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop, task)
     # Cancelled by `stop` while still starting up: that is the end that was asked for.
@@ -78,7 +91,7 @@ class _Server(uvicorn.Server):
                 app,
                 http="httptools",
                 ws="websockets-sansio",
-                ws_max_size=wire.MAX_FRAME_BYTES,
+                ws_max_size=wire.MAX_FRAME_BYTES + ROOM_FOR_A_REASON,
                 ws_per_message_deflate=False,  # costs more CPU than a cluster's network needs
                 lifespan="off",  # opened around it, so that a failure stays an exception
                 log_config=None,
@@ -100,7 +113,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         announce(self._url, self._settings, self._app.state.new_admin_token)
 
-    def stop(self, task: asyncio.Task[None]) -> None:
+    def stop(self, task: asyncio.Task[Any]) -> None:
         """The first signal ends in good order, a second one at once."""
         if not self.started:
             task.cancel()

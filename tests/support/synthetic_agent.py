@@ -1,4 +1,4 @@
-"""An agent of two synthetic ranks over the real wire, for tests of what the server does with them."""
+"""An agent of two synthetic ranks over the real wire, for tests of what the server makes of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BEAT_S = 0.3
 
 @dataclass
 class SyntheticAgent:
-    """Beats until it is closed. What it says is set by `state` and `counter_step`; safe to change."""
+    """Beats until it is closed; what it says of its ranks may be changed at any time."""
 
     socket: ClientConnection
     node: str

@@ -10,6 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from hangwatch_server.api import problems
 
 Document = dict[str, Any]  # free JSON, as FastAPI makes it
+PROBLEM = "#/components/schemas/Problem"
 ERRORS: dict[int | str, dict[str, Any]] = {
     401: {"model": problems.Problem, "description": "No token, or one that is not known."},
     403: {"model": problems.Problem, "description": "The token's scopes do not allow it."},
@@ -36,10 +37,11 @@ def _build(app: FastAPI) -> Document:
         description=app.description,
         routes=app.routes,
     )
-    for operations in built["paths"].values():
-        for operation in operations.values():
-            for status, response in operation["responses"].items():
-                content = response.get("content", {})
-                if status[0] in "45" and "application/json" in content and status != "503":
-                    content[problems.MEDIA_TYPE] = content.pop("application/json")
+    operations = [operation for path in built["paths"].values() for operation in path.values()]
+    for response in (answer for item in operations for answer in item["responses"].values()):
+        for media_type, content in list(response.get("content", {}).items()):
+            # FastAPI files an error's model under the media type of the route's success.
+            if content.get("schema", {}).get("$ref") == PROBLEM:
+                del response["content"][media_type]
+                response["content"][problems.MEDIA_TYPE] = content
     return built

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from hangwatch_server import durations, errors, logs, security
+from hangwatch_server.pages import boundary
 
 TYPE_PREFIX = "urn:hangwatch:"
 MEDIA_TYPE = "application/problem+json"
@@ -117,6 +118,8 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # registered for nothing else
+    if error.status_code == 404 and _is_page(request):
+        return boundary.error_page(request, 404, f"There is nothing at {request.url.path}.")
     slug = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
     detail = error.detail
     if error.status_code == 404:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import httpx
 import pytest
 from tests.support.running_server import RunningServer
@@ -31,9 +33,7 @@ LESS = {"read": "agent", "operate": "read", "admin": "operate"}
 def weaker(api_server: RunningServer) -> dict[str, str]:
     """For each scope, a token that has the next weaker one."""
     node = {"agent": "node-of-no-one"}
-    return {
-        needed: api_server.new_token(scope, node.get(scope)) for needed, scope in LESS.items()
-    }
+    return {needed: api_server.new_token(scope, node.get(scope)) for needed, scope in LESS.items()}
 
 
 @pytest.mark.parametrize(("method", "path", "_scope"), PROTECTED)
@@ -162,10 +162,10 @@ def test_login_from_a_foreign_page_is_refused(api_server: RunningServer) -> None
 
 
 @pytest.fixture
-def browser(api_server: RunningServer) -> httpx.Client:
-    client = api_server.client("")
-    client.post("/login", data={"token": api_server.admin_token})
-    return client
+def browser(api_server: RunningServer) -> Iterator[httpx.Client]:
+    with api_server.client("") as client:
+        client.post("/login", data={"token": api_server.admin_token})
+        yield client
 
 
 def csrf_token(browser: httpx.Client) -> str:
@@ -174,33 +174,31 @@ def csrf_token(browser: httpx.Client) -> str:
 
 
 def test_a_session_cannot_change_anything_without_the_pages_token(browser: httpx.Client) -> None:
-    with browser:
-        answer = browser.post("/api/v1/tokens", json={"name": "d", "scopes": ["read"]})
+    answer = browser.post("/api/v1/tokens", json={"name": "d", "scopes": ["read"]})
 
     assert answer.status_code == 403
     assert "reload the page" in answer.json()["detail"]
 
 
 def test_a_session_with_the_pages_token_may_change_things(browser: httpx.Client) -> None:
-    with browser:
-        headers = {"x-csrf-token": csrf_token(browser), "origin": str(browser.base_url)}
-        body = {"name": "e", "scopes": ["read"]}
-        assert browser.post("/api/v1/tokens", json=body, headers=headers).status_code == 201
+    headers = {"x-csrf-token": csrf_token(browser), "origin": str(browser.base_url)}
+    body = {"name": "e", "scopes": ["read"]}
+
+    assert browser.post("/api/v1/tokens", json=body, headers=headers).status_code == 201
 
 
 def test_even_with_the_pages_token_a_foreign_origin_is_refused(browser: httpx.Client) -> None:
-    with browser:
-        headers = {"x-csrf-token": csrf_token(browser), "origin": "https://evil.example"}
-        body = {"name": "f", "scopes": ["read"]}
-        assert browser.post("/api/v1/tokens", json=body, headers=headers).status_code == 403
+    headers = {"x-csrf-token": csrf_token(browser), "origin": "https://evil.example"}
+    body = {"name": "f", "scopes": ["read"]}
+
+    assert browser.post("/api/v1/tokens", json=body, headers=headers).status_code == 403
 
 
 def test_logout_by_the_pages_form_ends_the_session(browser: httpx.Client) -> None:
-    with browser:
-        answer = browser.post("/logout", data={"csrf_token": csrf_token(browser)})
+    answer = browser.post("/logout", data={"csrf_token": csrf_token(browser)})
 
-        assert answer.status_code == 303
-        assert browser.get("/api/v1/jobs").status_code == 401
+    assert answer.status_code == 303
+    assert browser.get("/api/v1/jobs").status_code == 401
 
 
 def test_a_forged_session_is_nobody(api_server: RunningServer) -> None:

@@ -1,0 +1,165 @@
+"""The commands of people and schedulers, run as processes: what they print and how they exit."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+from tests.integration.cli.conftest import Hangwatch
+from tests.support import running_server
+from tests.support.running_server import RunningServer
+
+import hangwatch_agent
+
+pytestmark = pytest.mark.integration
+
+
+def test_version_is_printed(hangwatch: Hangwatch) -> None:
+    assert hangwatch("--version").stdout == f"hangwatch {hangwatch_agent.__version__}\n"
+
+
+def test_check_of_a_healthy_job_exits_0(hangwatch: Hangwatch, live_job: str) -> None:
+    done = hangwatch("check", live_job)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("healthy")
+
+
+def test_check_of_an_unknown_job_exits_2_and_names_the_next_command(hangwatch: Hangwatch) -> None:
+    done = hangwatch("check", "nobody-knows-me")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nobody-knows-me" in done.stderr
+    assert "hangwatch status" in done.stderr
+
+
+def test_check_without_a_server_exits_2(hangwatch: Hangwatch) -> None:
+    done = hangwatch("check", "any", HANGWATCH_SERVER="http://127.0.0.1:1")
+
+    assert done.returncode == 2
+    assert "nothing listens there" in done.stderr
+    assert "hangwatch serve" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("token", ["", "hw_00000000_wrong"])
+def test_a_missing_or_wrong_token_is_said_in_one_sentence(hangwatch: Hangwatch, token: str) -> None:
+    done = hangwatch("status", HANGWATCH_TOKEN=token)
+
+    assert done.returncode == 2
+    assert "hangwatch token create" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_token_can_come_from_a_file(
+    hangwatch: Hangwatch, cli_server: RunningServer, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("secret") / "token"
+    file.write_text(cli_server.admin_token + "\n")
+
+    done = hangwatch("token", "list", "--token", "hw_wrong", HANGWATCH_TOKEN="x")
+    good = hangwatch("token", "list", HANGWATCH_TOKEN="", HANGWATCH_TOKEN_FILE=str(file))
+
+    assert done.returncode == 2
+    assert good.returncode == 0
+
+
+def test_status_lists_jobs_as_a_table_and_as_json(hangwatch: Hangwatch, live_job: str) -> None:
+    table = hangwatch("status")
+    data = json.loads(hangwatch("status", "--json").stdout)
+
+    assert table.returncode == 0
+    assert table.stdout.splitlines()[0].split()[:3] == ["NAME", "JOB", "STATE"]
+    assert live_job in table.stdout
+    assert [job["name"] for job in data["items"]] == [live_job]
+
+
+def test_status_of_one_job_says_who_reports(hangwatch: Hangwatch, live_job: str) -> None:
+    done = hangwatch("status", live_job)
+
+    assert "2 of 2 ranks reporting" in done.stdout
+
+
+def test_stacks_prints_the_merged_stacks(hangwatch: Hangwatch, live_job: str) -> None:
+    done = hangwatch("stacks", live_job, "--ranks", "0-1")
+
+    assert done.returncode == 0
+    assert "train_step" in done.stdout
+
+
+def test_stacks_as_json_is_the_tree(hangwatch: Hangwatch, live_job: str) -> None:
+    done = hangwatch("stacks", live_job, "--ranks", "1", "--json")
+
+    assert json.loads(done.stdout)["classes"][0]["ranks"] == "1"
+
+
+def test_stacks_of_bad_ranks_names_the_part(hangwatch: Hangwatch, live_job: str) -> None:
+    done = hangwatch("stacks", live_job, "--ranks", "0-1,two")
+
+    assert done.returncode == 2
+    assert "'two'" in done.stderr
+
+
+def test_a_token_is_created_listed_and_revoked(hangwatch: Hangwatch) -> None:
+    created = hangwatch("token", "create", "--scope", "agent", "--node", "node-t", "--json")
+    row = json.loads(created.stdout)
+    listed = hangwatch("token", "list")
+    revoked = hangwatch("token", "revoke", row["id"])
+
+    assert (row["node"], row["scopes"]) == ("node-t", ["agent"])
+    assert row["prefix"] in listed.stdout
+    assert row["token"] not in listed.stdout
+    assert revoked.returncode == 0
+    assert "revoked" in hangwatch("token", "list").stdout
+
+
+def test_an_agent_token_needs_a_node(hangwatch: Hangwatch) -> None:
+    done = hangwatch("token", "create", "--scope", "agent")
+
+    assert done.returncode == 2
+    assert "--node" in done.stderr
+
+
+def test_config_shows_every_setting_with_its_source_and_no_secret(
+    hangwatch: Hangwatch, cli_server: RunningServer
+) -> None:
+    done = hangwatch("config", "--json", HANGWATCH_SUSPECT_AFTER_S="12")
+    rows = {row["key"]: row for row in json.loads(done.stdout)}
+
+    assert rows["suspect_after_s"]["value"] == "12.0"
+    assert "HANGWATCH_SUSPECT_AFTER_S" in rows["suspect_after_s"]["source"]
+    assert rows["port"]["source"] == "default"
+    assert cli_server.admin_token not in done.stdout
+    assert set(rows["token"]["value"]) == {"*"}
+
+
+def test_an_unknown_setting_is_an_error_with_a_suggestion(hangwatch: Hangwatch) -> None:
+    done = hangwatch("config", HANGWATCH_SUSPECT_AFTR_S="12")
+
+    assert done.returncode == 2
+    assert "suspect_after_s" in done.stderr
+
+
+def test_a_setting_that_is_no_number_is_an_error(hangwatch: Hangwatch) -> None:
+    done = hangwatch("serve", "--port", "http")
+
+    assert done.returncode == 2
+    assert "port must be a whole number" in done.stderr
+
+
+def test_output_into_a_closed_pipe_is_no_traceback() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as closed:
+        done = subprocess.run(
+            [*running_server.hangwatch(), "config"],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    assert done.stderr == ""

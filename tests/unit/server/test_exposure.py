@@ -1,0 +1,20 @@
+"""Where a server may be read without a token."""
+
+from __future__ import annotations
+
+import pytest
+
+from hangwatch_server import app
+from hangwatch_server.errors import HangwatchError
+from hangwatch_server.settings import ServerSettings
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "node-a"])  # noqa: S104
+def test_anonymous_reading_is_refused_beyond_loopback(host: str) -> None:
+    with pytest.raises(HangwatchError, match=r"--host 127\.0\.0\.1"):
+        app.check_exposure(ServerSettings(host=host, allow_anonymous=True))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_anonymous_reading_is_allowed_on_loopback(host: str) -> None:
+    app.check_exposure(ServerSettings(host=host, allow_anonymous=True))

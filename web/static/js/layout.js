@@ -8,7 +8,7 @@
  */
 
 const LABEL = 20;
-const GAP = 24;
+const GAP = 12;
 const ROW_GAP = 12;
 const WIDEST_ROW = 16; // ranks of one node beyond this go to a second line
 

@@ -1,0 +1,83 @@
+"""The sentence on top: what it says for no job, good jobs, and each kind of trouble."""
+
+from __future__ import annotations
+
+import pytest
+from tests.web import making
+
+from hangwatch_server import model
+from hangwatch_server.pages import headline
+
+
+def _job(name: str, state: model.State) -> model.Job:
+    return making.job(making.verdict(name, name, state))
+
+
+def test_without_jobs_it_says_so() -> None:
+    said = headline.of_jobs([])
+
+    assert said.lead == "No job yet."
+    assert said.title == "Hangwatch"
+
+
+def test_a_stuck_job_is_counted_against_those_that_live() -> None:
+    said = headline.of_jobs(
+        [
+            _job("a", model.State.HUNG),
+            _job("b", model.State.HEALTHY),
+            _job("c", model.State.FINISHED),
+        ]
+    )
+
+    assert said.lead == "1 of 2 jobs is stuck."
+    assert said.title == "▲ 1 stuck · Hangwatch"
+    assert said.job is not None
+    assert said.job.name == "a"
+
+
+def test_an_unknown_job_is_never_called_fine() -> None:
+    said = headline.of_jobs([_job("a", model.State.UNKNOWN), _job("b", model.State.HEALTHY)])
+
+    assert said.lead == "1 of 2 jobs is out of sight."
+    assert said.state is model.State.UNKNOWN
+
+
+def test_all_is_well_in_one_sentence() -> None:
+    jobs = [_job("a", model.State.HEALTHY), _job("b", model.State.EXPECTED_WAIT)]
+
+    assert headline.of_jobs(jobs).lead == "All 2 jobs are making progress."
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"kind": model.Kind.MISSING_RANKS, "culprit_ranks": "5", "waiting": "0-4"},
+            "rank 5 holds up 5 ranks",
+        ),
+        (
+            {"kind": model.Kind.MISSING_RANKS, "culprit_ranks": "2-3", "waiting": "0"},
+            "ranks 2-3 hold up 1 rank",
+        ),
+        (
+            {"kind": model.Kind.MISMATCH, "op": "all_reduce", "seq": 29},
+            "ranks made different calls at all_reduce #29",
+        ),
+        (
+            {"kind": model.Kind.DEADLOCK, "culprit_ranks": "0-3"},
+            "4 ranks wait for each other",
+        ),
+        (
+            {"kind": model.Kind.STALLED_COLLECTIVE, "op": "all_gather", "seq": 7},
+            "all ranks entered all_gather #7, none finishes",
+        ),
+        (
+            {"kind": model.Kind.INCOMPLETE_RENDEZVOUS, "culprit_ranks": "3"},
+            "rank 3 never came to the rendezvous",
+        ),
+    ],
+)
+def test_an_incident_is_named_by_who_against_whom(changes: dict[str, object], text: str) -> None:
+    verdict = making.verdict("a", "a", model.State.HUNG, **changes)
+
+    assert headline.of_verdict(verdict) == text

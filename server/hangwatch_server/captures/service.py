@@ -135,7 +135,7 @@ class Captures:
             now_s = self._clock.monotonic_s()
             for pending in list(self._pending.values()):
                 if now_s >= pending.deadline_s:
-                    await self._expire(pending)
+                    await self._expire_safely(pending)
 
     async def get(self, capture_id: str) -> Capture:
         """Raise NotFoundError for an unknown id."""
@@ -228,6 +228,15 @@ class Captures:
                 f"the agent of node '{node}' is not connected",
                 f"check on {node} that `hangwatch agent` runs",
             )
+
+    async def _expire_safely(self, pending: Pending) -> None:
+        try:
+            await self._expire(pending)
+        except Exception:
+            # The boundary of one capture: it must not keep the others from ending.
+            metrics.watch_failures.inc()
+            _log.exception("capture_not_ended", capture=pending.capture.id)
+            self._pending.pop(pending.capture.id, None)
 
     async def _expire(self, pending: Pending) -> None:
         snapshot = self._board.snapshot(pending.capture.job, self._clock.monotonic_s())

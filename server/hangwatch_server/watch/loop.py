@@ -68,32 +68,36 @@ class Loop:
     async def run(self) -> None:
         """Look at all jobs until cancelled; gives the leases back at the end."""
         try:
-            while True:
-                await self.tick()
-                await asyncio.sleep(self._settings.tick_s)
+            async with asyncio.TaskGroup() as errands:
+                while True:
+                    await self._tick(errands)
+                    await asyncio.sleep(self._settings.tick_s)
         finally:
             await self._leases.release_all()
 
-    async def tick(self) -> None:
-        """One look at everything."""
+    async def _tick(self, errands: asyncio.TaskGroup) -> None:
+        """One look at everything; captures are asked for beside it, since an agent may be slow."""
         with metrics.tick_seconds.time():
             for job in self._board.jobs():
-                await self._look_safely(job)
+                for wish in await self._look_safely(job):
+                    errands.create_task(self._fulfil(self.watched[job], wish))
             await self._tend_safely()
         metrics.jobs_watched.set(len(self.watched))
 
-    async def _look_safely(self, job: str) -> None:
+    async def _look_safely(self, job: str) -> tuple[Wish, ...]:
         try:
-            await self._look(job, self._clock.monotonic_s())
+            return await self._look(job, self._clock.monotonic_s())
         except Exception:
             # The boundary of a job: whatever its ranks say must not blind us to the other jobs.
             metrics.watch_failures.inc()
             _log.exception("look_failed", job=job)
+            return ()
 
-    async def _look(self, job: str, now_s: float) -> None:
+    async def _look(self, job: str, now_s: float) -> tuple[Wish, ...]:
+        """Bring everything about one job up to date; returns the captures to ask for."""
         watched = self._begin(job, now_s)
         if watched is None:
-            return
+            return ()
         was_loaded = watched.is_loaded
         if await self._ledger.load(watched, now_s) and not was_loaded:
             self._refresh(watched, now_s)  # the attempt may be a later one than it seemed
@@ -102,9 +106,8 @@ class Loop:
         is_ours = watched.is_loaded and await self._ledger.write(watched, decision, now_s)
         watched.verdict = watched.draft  # with the database away too: then under the old index
         watched.mark(now_s)
-        if is_ours:
-            await self._fulfil(watched, decision.wishes)
         self._bus.publish(f"job:{job}", {"job": job})
+        return decision.wishes if is_ours else ()
 
     def _begin(self, job: str, now_s: float) -> Watched | None:
         watched = self.watched.get(job)
@@ -167,19 +170,22 @@ class Loop:
         )
         watched.draft = dataclasses.replace(verdict, action=action)
 
-    async def _fulfil(self, watched: Watched, wishes: tuple[Wish, ...]) -> None:
-        for wish in wishes:
-            try:
-                await self._captures.request(
-                    watched.id,
-                    ranks=ranges.text(wish.ranks),
-                    kinds=wish.kinds,
-                    native=False,
-                    by=BY,
-                    incident=watched.verdict.incident,
-                )
-            except HangwatchError as error:
-                _log.warning("capture_not_taken", job=watched.id, error=str(error))
+    async def _fulfil(self, watched: Watched, wish: Wish) -> None:
+        try:
+            await self._captures.request(
+                watched.id,
+                ranks=ranges.text(wish.ranks),
+                kinds=wish.kinds,
+                native=False,
+                by=BY,
+                incident=watched.verdict.incident,
+            )
+        except HangwatchError as error:
+            _log.warning("capture_not_taken", job=watched.id, error=str(error))
+        except Exception:
+            # The boundary of an errand: a failed capture must not end the loop.
+            metrics.watch_failures.inc()
+            _log.exception("capture_failed", job=watched.id)
 
     def part_arrived(self, job: str, node: str, part: wire.CapturePart, now_s: float) -> None:
         """Take a part of a capture into the next snapshots (captures.service.PartSink)."""

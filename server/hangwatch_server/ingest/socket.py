@@ -9,18 +9,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 import hangwatch_server
 from hangwatch_agent import wire
 from hangwatch_server import logs, metrics, security
+from hangwatch_server.board import Board
+from hangwatch_server.bus import Bus
+from hangwatch_server.captures.service import Captures
+from hangwatch_server.clock import Clock
 from hangwatch_server.db.tokens import Token
 from hangwatch_server.errors import DatabaseError
 from hangwatch_server.ingest import bounds, hub
-from hangwatch_server.ingest.hub import Connection
-from hangwatch_server.services import Services
+from hangwatch_server.ingest.hub import Connection, Hub
+from hangwatch_server.settings import ServerSettings
 
 HELLO_TIMEOUT_S = 10.0
 IDLE_TIMEOUT_S = 60.0
@@ -31,6 +35,25 @@ router = APIRouter()
 _log = logs.get()
 
 T = TypeVar("T")
+
+
+class House(Protocol):
+    """The services that a connection needs; the application's state holds them."""
+
+    @property
+    def settings(self) -> ServerSettings: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def board(self) -> Board: ...
+    @property
+    def bus(self) -> Bus: ...
+    @property
+    def hub(self) -> Hub: ...
+    @property
+    def captures(self) -> Captures: ...
+    @property
+    def tokens(self) -> security.Authenticator: ...
 
 
 class RefusalError(Exception):
@@ -44,7 +67,7 @@ class RefusalError(Exception):
 @router.websocket("/api/v1/agent/stream")
 async def stream(websocket: WebSocket) -> None:
     """One agent, from its hello to its end."""
-    services: Services = websocket.app.state.services
+    services: House = websocket.app.state.services
     await websocket.accept()
     try:
         await _serve(websocket, services)
@@ -61,7 +84,7 @@ async def stream(websocket: WebSocket) -> None:
         )
 
 
-async def _serve(websocket: WebSocket, services: Services) -> None:
+async def _serve(websocket: WebSocket, services: House) -> None:
     token = await _authorise(websocket, services)
     hello = await _hello(websocket, token)
     connection = Connection(hello.node, websocket, services.clock.monotonic_s())
@@ -89,7 +112,7 @@ async def _serve(websocket: WebSocket, services: Services) -> None:
             _log.info("agent_disconnected", node=hello.node)
 
 
-async def _authorise(websocket: WebSocket, services: Services) -> Token:
+async def _authorise(websocket: WebSocket, services: House) -> Token:
     scheme, _, text = websocket.headers.get("authorization", "").partition(" ")
     try:
         token = await services.tokens.check(text.strip()) if scheme.lower() == "bearer" else None
@@ -128,7 +151,7 @@ async def _hello(websocket: WebSocket, token: Token) -> wire.Hello:
     return frame
 
 
-async def _join(services: Services, connection: Connection) -> None:
+async def _join(services: House, connection: Connection) -> None:
     try:
         old = services.hub.join(connection, services.clock.monotonic_s())
     except hub.DuplicateNodeError as error:
@@ -138,7 +161,7 @@ async def _join(services: Services, connection: Connection) -> None:
         await old.close(POLICY_VIOLATION, "replaced by a newer connection of the node")
 
 
-async def _take(services: Services, connection: Connection, frame: wire.AgentFrame) -> None:
+async def _take(services: House, connection: Connection, frame: wire.AgentFrame) -> None:
     """Hand one frame to whom it concerns."""
     now_s = connection.heard_s
     if isinstance(frame, wire.Heartbeat):
@@ -157,7 +180,7 @@ async def _take(services: Services, connection: Connection, frame: wire.AgentFra
         )
 
 
-async def _deliver(services: Services, connection: Connection, part: wire.CapturePart) -> None:
+async def _deliver(services: House, connection: Connection, part: wire.CapturePart) -> None:
     try:
         is_accepted = await services.captures.deliver(connection.node, part)
     except DatabaseError as error:

@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hangwatch_server.settings_detection import DetectionLimits, setting
+from hangwatch_server.settings.detection import DetectionLimits, setting
 
 
 def default_data_dir() -> Path:

@@ -67,8 +67,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 def _cause(error: OSError) -> str:
     # The socket module adds a copy of the address to the system's own words.
-    is_system = error.errno is not None and error.errno > 0
-    return os.strerror(error.errno) if is_system else str(error)
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return str(error)
 
 
 async def _serve(app: FastAPI, settings: ServerSettings, listener: socket.socket) -> None:

@@ -25,10 +25,11 @@ class SyntheticAgent:
     socket: ClientConnection
     node: str
     launch: wire.Launch = LAUNCH
-    is_gone: bool = False  # rank 1's process is gone, without a cause
+    is_gone: bool = False  # rank 1's process is gone without a cause, and rank 0 waits for it
     is_ended: bool = False  # every rank's process ended with exit code 0
     stop: threading.Event = field(default_factory=threading.Event)
     number: int = 0
+    gone_at: int = 0  # number of the heartbeat before which rank 1 went
 
     def run(self) -> None:
         with contextlib.suppress(ConnectionClosed):
@@ -48,6 +49,7 @@ class SyntheticAgent:
 
     def _heartbeat(self) -> wire.Heartbeat:
         self.number += 1
+        self.gone_at = (self.gone_at or self.number) if self.is_gone else 0
         group = wire.GroupInfo(
             gid=wire.gid_of(self.launch.key, "dp", RANKS, 1),
             launch=self.launch.key,
@@ -71,7 +73,20 @@ class SyntheticAgent:
             exit_code=0 if self.is_ended else None,
             main_cpu_share=0.0,
         )
-        entry = wire.Entry(seq=self.number, op="all_reduce", is_retired=True)
+        is_stalled = self.gone_at > 0
+        # The rank that waits has entered one collective more than the one that went.
+        seq = self.gone_at + (rank == 0) if is_stalled else self.number
+        is_waiting = is_stalled and rank == 0
+        entry = wire.Entry(seq=seq, op="all_reduce", is_retired=not is_waiting)
+        beat = wire.GroupBeat(
+            gid=gid,
+            counter=seq,
+            stall_s=(self.number - self.gone_at) * BEAT_S if is_stalled else 0.0,
+            seq=seq,
+            entries=(entry,),
+            entries_age_s=0.0,
+            are_entries_current=True,
+        )
         return wire.RankBeat(
             launch=self.launch.key,
             rank=rank,
@@ -84,20 +99,10 @@ class SyntheticAgent:
             is_rank_certain=True,
             beat_age_s=0.1,
             script="train.py",
-            step=self.number,
+            step=seq,
             is_initialised=True,
             is_destroyed=self.is_ended,
-            groups=(
-                wire.GroupBeat(
-                    gid=gid,
-                    counter=self.number,
-                    stall_s=0.0,
-                    seq=self.number,
-                    entries=(entry,),
-                    entries_age_s=0.0,
-                    are_entries_current=True,
-                ),
-            ),
+            groups=(beat,),
         )
 
 

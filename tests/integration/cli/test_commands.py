@@ -8,10 +8,11 @@ import subprocess
 
 import pytest
 from tests.integration.cli.conftest import Hangwatch
-from tests.support import running_server
+from tests.support import running_server, synthetic_agent, waiting
 from tests.support.running_server import RunningServer
 
 import hangwatch_agent
+from hangwatch_agent import wire
 
 pytestmark = pytest.mark.integration
 
@@ -33,6 +34,26 @@ def test_check_of_an_unknown_job_exits_2_and_names_the_next_command(hangwatch: H
     assert (done.returncode, done.stdout) == (2, "")
     assert "nobody-knows-me" in done.stderr
     assert "hangwatch status" in done.stderr
+
+
+def test_check_of_a_hung_job_exits_1_and_says_why(
+    hangwatch: Hangwatch, cli_server: RunningServer
+) -> None:
+    token = cli_server.new_token("agent", "node-hung")
+    launch = wire.Launch(key="launch that hangs", name="gpt-hung")
+    with synthetic_agent.beating(cli_server.url, token, "node-hung", launch) as agent:
+        waiting.until(lambda: hangwatch("check", "gpt-hung").returncode == 0, 30, "it is fine")
+        agent.is_gone = True
+        done = waiting.until(lambda: _if_hung(hangwatch("check", "gpt-hung")), 40, "it is hung")
+
+    assert "ank 1" in done.stdout
+    assert done.stderr == ""
+
+
+def _if_hung(
+    done: subprocess.CompletedProcess[str],
+) -> subprocess.CompletedProcess[str] | None:
+    return done if done.returncode == 1 else None
 
 
 def test_check_without_a_server_exits_2(hangwatch: Hangwatch) -> None:

@@ -94,7 +94,7 @@ def test_status_lists_jobs_as_a_table_and_as_json(hangwatch: Hangwatch, live_job
     assert table.returncode == 0
     assert table.stdout.splitlines()[0].split()[:3] == ["NAME", "JOB", "STATE"]
     assert live_job in table.stdout
-    assert [job["name"] for job in data["items"]] == [live_job]
+    assert live_job in [job["name"] for job in data["items"]]
 
 
 def test_status_of_one_job_says_who_reports(hangwatch: Hangwatch, live_job: str) -> None:

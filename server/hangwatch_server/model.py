@@ -96,8 +96,9 @@ class StackFacts:
     activity: Activity
     op: str = ""  # the collective's function name when activity is COLLECTIVE
     detail: str = ""  # one clause for people: "waits for a batch from its loader workers"
+    user_path: tuple[wire.Frame, ...] = ()  # frames of the user's own code, outermost first
     is_in_backward: bool = False
-    is_in_forward: bool = False
+    is_in_forward: bool = False  # of DistributedDataParallel
     is_in_join: bool = False  # inside torch.distributed.algorithms.join
     same_leaf_captures: int = 1  # newest captures in a row with the same stack
     same_leaf_s: float = 0.0  # time between the first and the last of them

@@ -5,10 +5,11 @@ Missing facts give `unknown`, never a guess.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hangwatch_agent.wire import ChildFacts, ProcessFacts
-from hangwatch_server.diagnose import process, survey
+from hangwatch_server.diagnose import leaving, process
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.model import Activity, Condition, Link, StackFacts
@@ -37,8 +38,10 @@ class State(NamedTuple):
     detail: str = ""
 
 
-def of_rank(looked: Survey, rank: int, *, waiters_in_ddp: bool, is_queued: bool = False) -> State:
-    """The culprit's state; `waiters_in_ddp` says that others wait inside DDP's own collectives."""
+def of_rank(
+    looked: Survey, rank: int, waiting: Sequence[StackFacts], *, is_queued: bool = False
+) -> State:
+    """The culprit's state; `waiting` are the stacks at hand of the ranks that wait for it."""
     view = looked.view(rank)
     if view is None or view.beat is None:
         return State(Condition.UNKNOWN, detail="no process of it was ever seen")
@@ -59,7 +62,7 @@ def of_rank(looked: Survey, rank: int, *, waiters_in_ddp: bool, is_queued: bool 
     if view.beat.is_destroyed:
         return State(Condition.FINISHED, where, "it has destroyed its process groups")
     if stack is not None and stack.activity is not Activity.UNKNOWN:
-        return _by_stack(looked, rank, stack, facts, waiters_in_ddp)
+        return _by_stack(looked, rank, stack, facts, waiting)
     if is_queued:
         return State(Condition.GPU_BUSY, where, "its GPU has not started the collective")
     return State(Condition.UNKNOWN, where)
@@ -86,34 +89,39 @@ def _by_process(facts: ProcessFacts, where: str) -> State | None:
 
 
 def _by_stack(
-    looked: Survey, rank: int, stack: StackFacts, facts: ProcessFacts, waiters_in_ddp: bool
+    looked: Survey,
+    rank: int,
+    stack: StackFacts,
+    facts: ProcessFacts,
+    waiting: Sequence[StackFacts],
 ) -> State:
     condition = _BY_ACTIVITY.get(stack.activity, Condition.UNKNOWN)
     detail = stack.detail or _DETAIL.get(stack.activity, "")
     if condition is Condition.IN_DATALOADER:
-        detail = _child_detail(facts) or detail
+        detail = _loader_detail(facts, detail)
     elif condition is Condition.IN_LOCK and stack.lock_holder:
         detail = f"the lock seems to be held at {stack.lock_holder}"
-    elif condition is Condition.IN_USER_CODE and waiters_in_ddp and not survey.waits_in_ddp(stack):
-        if looked.is_idle(rank) and _is_past_training(stack, facts):
-            return State(Condition.FINISHED, stack.where, "it seems to have left training")
-        detail = detail or "it may have left training: the others wait inside DDP"
+    elif condition is Condition.IN_USER_CODE and _has_left(looked, rank, stack, waiting):
+        return State(Condition.FINISHED, stack.where, "the others still train")
     return State(condition, stack.where, detail)
 
 
-def _is_past_training(stack: StackFacts, facts: ProcessFacts) -> bool:
-    """Nothing shows that it waits for data: asleep by a timer, or the kernel does not say where."""
-    is_untold = facts.wchan in ("", "0")
-    return is_untold or "sleep" in facts.wchan or stack.where.endswith(" in <module>")
+def _has_left(looked: Survey, rank: int, stack: StackFacts, waiting: Sequence[StackFacts]) -> bool:
+    beat = looked.beat(rank)
+    if beat is None or not looked.is_idle(rank):
+        return False
+    return leaving.has_left(stack, beat.process, waiting)
 
 
-def _child_detail(facts: ProcessFacts) -> str:
+def _loader_detail(facts: ProcessFacts, at: str) -> str:
+    """Where its loader workers are (`at`, from their stacks) and what the kernel says of one."""
     child = stuck_child(facts)
     if child is not None:
         wchan = f" in {child.wchan}" if child.wchan else ""
         state = "D state" if child.state == "D" else "stopped state"
-        return f"worker {child.pid} is in {state}{wchan}"
+        return f"worker {child.pid} is in {state}{wchan}" + (f"; {at}" if at else "")
     loaders = [c for c in facts.children if c.role == "loader"]
     if len(loaders) == 1 and loaders[0].wchan not in ("", "0"):
-        return f"worker {loaders[0].pid} sleeps in {loaders[0].wchan}"
-    return ""
+        asleep = f"sleeps in {loaders[0].wchan}"
+        return f"{at} and {asleep}" if at else f"worker {loaders[0].pid} {asleep}"
+    return at

@@ -14,7 +14,6 @@ from hangwatch_server.diagnose import (
     ops,
     paths,
     sentences,
-    survey,
 )
 from hangwatch_server.diagnose.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
@@ -171,13 +170,12 @@ def _entered_all(looked: Survey, root: Root, ranks: Sequence[int]) -> bool:
 
 def culprits_of(looked: Survey, item: Judged) -> tuple[Culprit, ...]:
     stacks = hints.stacks_of(looked, list(item.op.have))
-    in_ddp = any(survey.waits_in_ddp(stack) for stack in stacks)
     found: list[Culprit] = []
     for rank in item.ranks[: looked.settings.max_culprits]:
         view = looked.view(rank)
         beat = view.beat if view is not None else None
         is_queued = rank in item.op.holding
-        state = conditions.of_rank(looked, rank, waiters_in_ddp=in_ddp, is_queued=is_queued)
+        state = conditions.of_rank(looked, rank, stacks, is_queued=is_queued)
         if item.root.ops and state.condition is Condition.UNKNOWN:
             state = state._replace(condition=Condition.IN_COLLECTIVE)
         found.append(

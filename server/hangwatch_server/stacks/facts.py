@@ -12,6 +12,7 @@ from hangwatch_server.model import Activity, StackFacts
 from hangwatch_server.stacks import activity, frames, signature
 
 _BACKWARD = frozenset({"backward", "_engine_run_backward", "apply_backward"})
+_DDP = "torch/nn/parallel/distributed"
 _SHOWN_WORKERS = 2
 
 
@@ -58,8 +59,9 @@ def facts(samples: Sequence[Sample], now_s: float) -> StackFacts | None:
         activity=reading.activity,
         op=reading.op,
         detail=_detail(newest, reading),
+        user_path=tuple(frame for frame in reversed(python) if not frames.is_framework(frame)),
         is_in_backward=is_in_backward,
-        is_in_forward=not is_in_backward and "forward" in names,
+        is_in_forward=not is_in_backward and any(_DDP in frame.file for frame in python),
         is_in_join=any("torch/distributed/algorithms/join" in frame.file for frame in python),
         same_leaf_captures=len(run),
         same_leaf_s=newest.sample.taken_s - run[0].sample.taken_s,

@@ -7,7 +7,7 @@ from tests.unit.server.diagnose import builders as make
 
 from hangwatch_agent import wire
 from hangwatch_server.diagnose import diagnose, path
-from hangwatch_server.model import Activity, Condition, Kind, Link, Snapshot
+from hangwatch_server.model import Activity, Condition, Finding, Kind, Link, Snapshot
 
 
 def one_missing(culprit: object, *, size: int = 4) -> Snapshot:
@@ -266,23 +266,39 @@ def test_path_leads_across_groups_to_the_culprit() -> None:
     assert (found.culprit_ranks, found.waiting) == ("3", "0-2")
 
 
-def test_left_training_is_recognised_when_others_wait_in_ddp() -> None:
-    waiting = make.stack(Activity.COLLECTIVE, is_in_backward=True)
+def user_path(*lines: tuple[str, int]) -> tuple[wire.Frame, ...]:
+    return tuple(wire.Frame(name=name, file="train.py", line=line) for name, line in lines)
+
+
+def in_ddp_while_the_other_is_at(line: int) -> Finding:
+    """Rank 1 waits in DDP's backward, called from main's line 40; rank 0 idles elsewhere."""
+    elsewhere = make.stack(
+        Activity.USER_CODE, "train.py:36 in stay", user_path=user_path(("main", line), ("stay", 36))
+    )
+    waiting = make.stack(
+        Activity.COLLECTIVE, is_in_backward=True, user_path=user_path(("main", 40), ("train", 22))
+    )
+    asleep = make.process(wchan="hrtimer_nanosleep")
     views = [
-        make.rank(
-            0,
-            make.at("world", 10),
-            facts=make.process(wchan="hrtimer_nanosleep"),
-            stack=make.stack(Activity.USER_CODE, "train.py:36 in stay"),
-        ),
+        make.rank(0, make.at("world", 10), facts=asleep, stack=elsewhere),
         make.rank(1, make.at("world", 10, 11), stack=waiting),
     ]
+    return diagnose(make.snapshot(views, [make.world(0, 1)]))[0]
 
-    found = diagnose(make.snapshot(views, [make.world(0, 1)]))[0]
+
+def test_rank_past_the_loop_that_others_wait_in_has_left_training() -> None:
+    found = in_ddp_while_the_other_is_at(line=41)
 
     assert (found.kind, found.culprit_ranks, found.seq) == (Kind.MISSING_RANKS, "0", 11)
     assert found.culprits[0].condition is Condition.FINISHED
     assert any("uneven" in hint for hint in found.hints)
+
+
+def test_rank_before_the_call_that_others_wait_in_has_not_left_training() -> None:
+    found = in_ddp_while_the_other_is_at(line=39)
+
+    assert found.culprit_ranks == "0"
+    assert found.culprits[0].condition is Condition.IN_USER_CODE
 
 
 def test_rank_that_opens_a_file_has_not_left_training() -> None:

@@ -78,6 +78,8 @@ export function startLive() {
   document.addEventListener("htmx:sse:error", () => show(true));
   document.addEventListener("gone", () => location.reload());
   document.addEventListener("pointermove", (event) => {
+    // Browsers also send this event when the page moves under a pointer that rests.
+    if (event.movementX === 0 && event.movementY === 0) return;
     lastMovedMs = performance.now();
     isOver = event.pointerType === "mouse" && event.target instanceof Element && event.target.closest(HELD) !== null;
   });

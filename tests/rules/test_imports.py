@@ -18,7 +18,7 @@ INPUT_OUTPUT = {
     "asyncio", "fastapi", "httpx", "os", "pathlib", "psycopg", "random", "redis", "socket",
     "sqlalchemy", "starlette", "subprocess", "threading", "time",
 }  # fmt: skip
-GROUND = {"errors", "model", "ranges", "settings", "clock", "metrics", "logs", "assets"}
+GROUND = {"durations", "errors", "model", "ranges", "settings", "clock", "metrics", "logs", "assets"}
 FIRST_FLOOR = {"board", "detect", "diagnose", "stacks", "db", "bus"}
 LIVING = {"incidents", "captures", "ingest", "watch", "security"}
 DOORS = {"api", "pages", "app", "cli", "services", "lifespan", "serve", "demo"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from multiprocessing.synchronize import Barrier
+from multiprocessing.synchronize import Barrier, Event
 
 import progress
 import torch
@@ -34,9 +34,12 @@ def earlier_run(rank: int, path: str, is_up: Barrier) -> None:
     is_up.wait()  # never: nobody else comes back
 
 
-def worker(rank: int, path: str) -> None:
+def worker(rank: int, path: str, has_joined_ghost: Event) -> None:
     progress.mark()
+    if rank == 0:
+        has_joined_ghost.wait()  # it comes a little later, as ranks do
     join_group(rank, path)
+    has_joined_ghost.set()
     dist.all_reduce(torch.ones(1))
 
 
@@ -51,7 +54,7 @@ def main() -> None:
             spawn.Process(target=earlier_run, args=(rank, path, is_up), daemon=True).start()
         is_up.wait()
         del os.environ["HANGWATCH_DISABLE"]
-        mp.spawn(worker, args=(path,), nprocs=RANKS, join=True)
+        mp.spawn(worker, args=(path, spawn.Event()), nprocs=RANKS, join=True)
 
 
 if __name__ == "__main__":

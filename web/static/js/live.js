@@ -11,6 +11,8 @@ let lastHeardMs = performance.now();
 let lastHeardAt = new Date();
 let lastMovedMs = -Infinity;
 let isOver = false;
+/** @type {{x: number, y: number} | null} */
+let lastPlace = null;
 let isDown = false;
 /** @type {string | null} */
 let waiting = null;
@@ -78,9 +80,10 @@ export function startLive() {
   document.addEventListener("htmx:sse:error", () => show(true));
   document.addEventListener("gone", () => location.reload());
   document.addEventListener("pointermove", (event) => {
-    // Browsers also send this event when the page moves under a pointer that rests.
-    if (event.movementX === 0 && event.movementY === 0) return;
-    lastMovedMs = performance.now();
+    // Browsers also send this event for a pointer that rests: when a page appears or moves under it.
+    const isMoved = lastPlace !== null && (lastPlace.x !== event.clientX || lastPlace.y !== event.clientY);
+    lastPlace = { x: event.clientX, y: event.clientY };
+    if (isMoved) lastMovedMs = performance.now();
     isOver = event.pointerType === "mouse" && event.target instanceof Element && event.target.closest(HELD) !== null;
   });
   setInterval(() => {

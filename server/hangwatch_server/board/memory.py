@@ -141,8 +141,7 @@ class MemoryBoard:
         return tuple(self._node_state(node, now_s) for node in self._nodes.values())
 
     def forget(self, silent_s: float, now_s: float) -> tuple[str, ...]:
-        links = self.links(now_s)
-        old = [job.id for job in self._jobs.values() if now_s - _active_s(job, links) > silent_s]
+        old = [job.id for job in self._jobs.values() if now_s - _alive_s(job) > silent_s]
         for id in old:
             del self._jobs[id]
         for node in list(self._nodes.values()):
@@ -238,11 +237,6 @@ def _used_groups(job: BoardJob, ranks: Mapping[int, RankView]) -> dict[str, Grou
     return {gid: job.groups[gid] for gid in used if gid in job.groups}
 
 
-def _active_s(job: BoardJob, links: Mapping[str, Link]) -> float:
-    """When the job was last alive: a rank whose process runs on a node that is heard."""
-    alive = [
-        slot.heard_s
-        for slot in job.slots.values()
-        if not slot.is_gone and links.get(slot.node) is Link.LIVE
-    ]
-    return max(alive, default=max((s.since_s for s in job.slots.values()), default=job.created_s))
+def _alive_s(job: BoardJob) -> float:
+    """When a living process of the job was last heard of."""
+    return max((slot.alive_s for slot in job.slots.values()), default=job.created_s)

@@ -22,7 +22,7 @@ class Slot:
     heard_s: float
     number: int  # the attempt this process belongs to
     restart: int  # the launcher's count at this process's start, as far as known
-    since_s: float  # when this process was first heard of
+    alive_s: float  # when this process was last heard of and not gone; its first sight if never
     absent_since_s: float | None = None  # its node's heartbeats stopped listing it
     calls: int = 0
     overlay: dict[str, tuple[int, tuple[wire.Entry, ...]]] = field(default_factory=dict)
@@ -39,6 +39,8 @@ class Slot:
         """Take the same process's newer beat."""
         self.beat = self._with_overlay(beat)
         self.heard_s = now_s
+        if not self.is_gone:
+            self.alive_s = now_s
         self.absent_since_s = None
 
     def miss(self, now_s: float) -> None:

@@ -258,6 +258,20 @@ def test_stalled_job_with_living_ranks_stays_on_the_board() -> None:
     assert board.forget(600.0, 1997.0) == ()
 
 
+def test_old_job_outlives_a_late_agent_and_its_own_end() -> None:
+    """Its age does not count: only how long ago a living process of it was heard."""
+    board = beats.board_with("a")
+    for now_s in range(0, 2000, 4):
+        board.apply("a", beats.heartbeat([beats.rank(0, world=1)]), float(now_s))
+
+    assert board.forget(600.0, 2010.0) == ()
+
+    board.apply("a", beats.heartbeat([beats.rank(0, world=1, state="gone")]), 2011.0)
+
+    assert board.forget(600.0, 2300.0) == ()
+    assert board.forget(600.0, 2600.0) == (JOB,)
+
+
 @given(order=st.permutations(["a", "b", "c", "d"]))
 def test_order_in_which_nodes_report_does_not_matter(order: list[str]) -> None:
     straight, mixed = MemoryBoard(), MemoryBoard()

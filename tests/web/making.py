@@ -271,3 +271,15 @@ def node(name: str, **changes: object) -> model.NodeRow:
         "last_seen": NOW,
     }
     return model.NodeRow(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def silent_node() -> model.NodeRow:
+    return node("node-f", link=model.Link.LOST, age_s=92.0, jobs=())
+
+
+def blind_node() -> model.NodeRow:
+    return node(
+        "node-g",
+        stacks="py-spy may not read other processes here",
+        stacks_remedy="sudo sysctl kernel.yama.ptrace_scope=0",
+    )

@@ -43,8 +43,8 @@ def everything() -> Scene:
     scene.nodes = [
         making.node("node-a"),
         making.node("node-b", incidents=3),
-        _silent_node(),
-        _blind_node(),
+        making.silent_node(),
+        making.blind_node(),
     ]
     return scene
 
@@ -396,16 +396,4 @@ def _others(scene: Scene) -> None:
             ended_at=making.NOW - timedelta(days=2),
             end_reason="progress",
         )
-    )
-
-
-def _silent_node() -> model.NodeRow:
-    return making.node("node-f", link=model.Link.LOST, age_s=92.0, jobs=())
-
-
-def _blind_node() -> model.NodeRow:
-    return making.node(
-        "node-g",
-        stacks="py-spy may not read other processes here",
-        stacks_remedy="sudo sysctl kernel.yama.ptrace_scope=0",
     )

@@ -1,7 +1,7 @@
 """Which captures to take now: paced so that a frozen culprit is proven by the time it is confirmed.
 
-First the culprits, at a share of the suspect limit; at suspicion one rank of each class that waits,
-and recorder entries where they are missing. Never more than ten ranks at a time.
+First the culprits, at a share of the suspect limit, or at once for a cycle; at suspicion one rank of
+each class that waits, and recorder entries where they are missing. Never more than ten at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hangwatch_server import ranges
 from hangwatch_server.detect.decision import Wish
 from hangwatch_server.detect.memory import Stall
 from hangwatch_server.detect.settings import DetectSettings
-from hangwatch_server.model import Finding, Limits, Link, Snapshot
+from hangwatch_server.model import Finding, Kind, Limits, Link, Snapshot
 
 _STACKS = (wire.CaptureKind.STACKS,)
 _RECORDER = (wire.CaptureKind.RECORDER,)
@@ -26,8 +26,9 @@ def candidates(finding: Finding, s: DetectSettings) -> tuple[int, ...]:
     """The ranks whose motion decides: the culprits, or one of each waiting class where nobody is
     blamed.
     """
-    culprits = tuple(culprit.rank for culprit in finding.culprits)[: s.wish_ranks]
-    return culprits or waiting_classes(finding)[: s.wish_ranks]
+    in_cycle = (step.rank for step in finding.cycle)  # their stacks prove or disprove a deadlock
+    culprits = tuple(dict.fromkeys((*in_cycle, *(c.rank for c in finding.culprits))))
+    return (culprits or waiting_classes(finding))[: s.wish_ranks]
 
 
 def waiting_classes(finding: Finding) -> tuple[int, ...]:
@@ -42,7 +43,7 @@ def due(
 ) -> tuple[Stall, tuple[Wish, ...]]:
     """The wishes of this moment, and the stall that remembers them."""
     now_s, age_s = snapshot.taken_s, snapshot.taken_s - stall.origin_s
-    if age_s < s.first_capture_at * limits.suspect_after_s and not stall.is_hung:
+    if age_s < _first_s(finding, limits, s) and not stall.is_hung:
         return stall, ()
     wishes: list[Wish] = []
     suspects = _reachable(snapshot, candidates(finding, s))
@@ -53,6 +54,12 @@ def due(
         stall, more = _at_suspicion(stall, snapshot, finding, suspects, s)
         wishes.extend(more)
     return stall, tuple(wishes)
+
+
+def _first_s(finding: Finding, limits: Limits, s: DetectSettings) -> float:
+    """The age of a stall at its first capture; a cycle is hard evidence only with its stacks."""
+    first_s = s.first_capture_at * limits.suspect_after_s
+    return min(first_s, s.hard_apart_s) if finding.kind is Kind.DEADLOCK else first_s
 
 
 def _is_due(stall: Stall, now_s: float, s: DetectSettings) -> bool:

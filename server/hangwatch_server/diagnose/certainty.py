@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hangwatch_server.diagnose import confidence, waits
+from hangwatch_server.diagnose import confidence, paths, standing, waits
 from hangwatch_server.diagnose.ops import PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
@@ -53,17 +53,42 @@ def of(
     )
 
 
-def is_hard(looked: Survey, root: Root, kind: Kind, op: PendingOp, ranks: Sequence[int]) -> bool:
-    """True for a process gone, a mismatch or a cycle among ranks that have been still for 2 s."""
+def is_hard(
+    waiting: WaitGraph, root: Root, kind: Kind, op: PendingOp, ranks: Sequence[int]
+) -> bool:
+    """True for a process gone, a mismatch or a cycle, once somebody in it is still for 2 s.
+
+    A waiting rank that still calls on other groups is not held up yet, whatever its old front says.
+    """
+    looked = waiting.survey
     limit_s = looked.settings.hard_after_s
     if kind is Kind.DEADLOCK:
-        is_old = all(item.stalled_s >= limit_s for item in root.ops)
-        return is_old and all(_may_wait(looked, rank) for rank in ranks)
-    if op.stalled_s < limit_s:
+        return all(item.stalled_s >= limit_s for item in root.ops) and _is_proven(waiting, root)
+    if op.stalled_s < limit_s or not any(_is_still(looked, rank, limit_s) for rank in op.have):
         return False
     if kind is Kind.MISMATCH:
         return True
     return any(looked.fate(rank) is Fate.GONE for rank in ranks)
+
+
+def _is_still(looked: Survey, rank: int, limit_s: float) -> bool:
+    view = looked.view(rank)
+    return view is not None and standing.quiet_s(view) >= limit_s
+
+
+def _is_proven(waiting: WaitGraph, root: Root) -> bool:
+    """Whether each rank of the shortest cycle is known to be blocked in its call.
+
+    Fronts alone do not tell: an asynchronous one of a rank that is frozen elsewhere closes a cycle
+    that is none. A stack tells, and so does a wrapped call that the rank is inside of.
+    """
+    looked = waiting.survey
+    ranks = {step.rank for step in paths.cycle(waiting, root)}
+    return bool(ranks) and all(
+        _is_seen_waiting(looked, rank)
+        or any(waits.is_blocking(looked, op, rank) for op in root.ops if rank in op.have)
+        for rank in ranks
+    )
 
 
 def _proof(looked: Survey, root: Root, rank: int) -> float:
@@ -103,11 +128,3 @@ def _guess_factor(waiting: WaitGraph, ranks: Sequence[int]) -> float:
 def _is_seen_waiting(looked: Survey, rank: int) -> bool:
     stack = looked.stack(rank)
     return stack is not None and stack.activity in _WAITING
-
-
-def _may_wait(looked: Survey, rank: int) -> bool:
-    """Nothing contradicts that it waits: it uses no processor, or its stack shows the call."""
-    beat = looked.beat(rank)
-    share = beat.process.main_cpu_share if beat is not None else None
-    is_working = share is not None and share >= looked.settings.idle_cpu_share
-    return _is_seen_waiting(looked, rank) or not is_working

@@ -85,7 +85,7 @@ def finding(waiting: WaitGraph, item: Judged) -> Finding:
         evidence=evidence.of(looked, item.root, item.op, item.ranks),
         hints=hints.of(case),
         coverage=coverage(looked),
-        is_hard=certainty.is_hard(looked, item.root, item.kind, item.op, item.ranks),
+        is_hard=certainty.is_hard(waiting, item.root, item.kind, item.op, item.ranks),
         stalled_s=item.op.stalled_s,
         key=f"{item.kind.value}|{item.op.gid}|{item.op.seq}|{ranges.text(item.ranks)}",
     )

@@ -50,7 +50,7 @@ def _of_rank(survey: Survey, pending: list[PendingOp], rank: int, mine: list[int
     started = _running(pending, rank, mine)
     if started is not None:
         return started
-    blocking = [index for index in mine if _is_blocking(survey, pending[index], rank)]
+    blocking = [index for index in mine if is_blocking(survey, pending[index], rank)]
     if blocking:
         return blocking
     stack = survey.stack(rank)
@@ -68,7 +68,7 @@ def _running(pending: list[PendingOp], rank: int, mine: list[int]) -> list[int] 
     return [index for index, entry in known if entry.is_started]
 
 
-def _is_blocking(survey: Survey, op: PendingOp, rank: int) -> bool:
+def is_blocking(survey: Survey, op: PendingOp, rank: int) -> bool:
     """A wrapped call that the main thread is inside of right now."""
     if op.form in (Form.MONITORED_BARRIER, Form.RENDEZVOUS):
         return True

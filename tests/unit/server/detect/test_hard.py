@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.unit.server.detect.builders import NONE, Clockwork, beat, finding, stuck, view
 
-from hangwatch_server.model import Finding, Kind, Link, RankView, State
+from hangwatch_server.model import Finding, Kind, Link, PathStep, RankView, State
 
 
 def mismatch(at_s: float) -> Finding:
@@ -38,3 +40,15 @@ def test_same_old_heartbeat_twice_is_one_sample() -> None:
         return [view(beat(rank), link=Link.LATE, age_s=at_s) for rank in range(4)]
 
     assert State.HUNG not in Clockwork(beats, mismatch).run(9).states()
+
+
+def test_stacks_of_a_cycle_are_wished_for_as_soon_as_it_may_be_one() -> None:
+    """Only they make it hard evidence; the ranks of the shortest cycle come first."""
+    step = PathStep(rank=3, waits_in="dp all_reduce #5", for_=(0,))
+
+    def deadlock(at_s: float) -> Finding:
+        return replace(finding(at_s, (0, 3), kind=Kind.DEADLOCK), cycle=(step,))
+
+    clock = Clockwork(stuck(), deadlock).run(3)
+
+    assert [(at_s, wish.ranks) for at_s, d in clock.log for wish in d.wishes] == [(2.0, (3, 0))]

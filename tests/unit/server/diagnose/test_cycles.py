@@ -13,9 +13,10 @@ PAIR = [make.world(0, 1), make.group("tp", (0, 1))]
 
 def test_opposite_order_of_two_groups_is_a_deadlock_of_both_ranks() -> None:
     """A real gloo dump: rank 0 waits in the default group's #6, rank 1 in another group's #1."""
+    inside = make.stack(Activity.COLLECTIVE, op="all_reduce")
     views = [
-        make.rank(0, make.at("world", 5, 6), make.at("tp", 0)),
-        make.rank(1, make.at("world", 5), make.at("tp", 0, 1)),
+        make.rank(0, make.at("world", 5, 6), make.at("tp", 0), stack=inside),
+        make.rank(1, make.at("world", 5), make.at("tp", 0, 1), stack=inside),
     ]
 
     found = diagnose(make.snapshot(views, PAIR))
@@ -24,6 +25,36 @@ def test_opposite_order_of_two_groups_is_a_deadlock_of_both_ranks() -> None:
     assert (found[0].kind, found[0].culprit_ranks) == (Kind.DEADLOCK, "0-1")
     assert found[0].is_hard
     assert [(s.rank, s.for_) for s in found[0].cycle] == [(0, (1,)), (1, (0,))]
+
+
+def test_cycle_is_hard_evidence_only_once_every_stack_of_it_was_seen() -> None:
+    """Rank 1 may have issued its front without waiting, and be frozen anywhere."""
+    inside = make.stack(Activity.COLLECTIVE, op="all_reduce")
+    views = [
+        make.rank(0, make.at("world", 5, 6), make.at("tp", 0), stack=inside),
+        make.rank(1, make.at("world", 5), make.at("tp", 0, 1)),
+    ]
+
+    found = diagnose(make.snapshot(views, PAIR))[0]
+
+    assert (found.kind, found.is_hard) == (Kind.DEADLOCK, False)
+
+
+def test_sends_that_nobody_waits_in_yet_are_no_hard_cycle() -> None:
+    views = [
+        make.rank(0, make.at("world", 5), calls=(receive(1),)),
+        make.rank(
+            1,
+            make.at("world", 5),
+            calls=(
+                wire.Call(op="recv", gid="world", age_s=12.0, peer=0, seq=1, is_blocking=False),
+            ),
+        ),
+    ]
+
+    found = diagnose(make.snapshot(views, [make.world(0, 1)]))[0]
+
+    assert (found.kind, found.is_hard) == (Kind.DEADLOCK, False)
 
 
 def test_rank_behind_a_cycle_waits_and_is_no_culprit() -> None:

@@ -21,6 +21,20 @@ def test_minority_is_wrong() -> None:
     assert [(s.ranks, s.is_odd) for s in found.sides] == [("0-1,3", False), ("2", True)]
 
 
+def test_mismatch_of_ranks_that_go_on_elsewhere_needs_more_than_one_look() -> None:
+    """Nobody waits in the asynchronous calls yet: both ranks still call on another group."""
+    busy = make.counter_only("tp", 40, stall_s=0.3)
+    views = [
+        make.rank(0, make.at("world", 5, 6), busy),
+        make.rank(1, make.at("world", 5, 6, op="broadcast"), busy),
+    ]
+    groups = [make.world(0, 1), make.group("tp", (0, 1))]
+
+    found = diagnose(make.snapshot(views, groups))[0]
+
+    assert (found.kind, found.is_hard) == (Kind.MISMATCH, False)
+
+
 def test_verdict_does_not_depend_on_which_rank_is_first() -> None:
     views = [make.rank(r, make.at("world", 5, 6)) for r in (1, 2, 3)]
     odd = make.rank(0, make.at("world", 5, 6, op="broadcast"))

@@ -88,7 +88,7 @@ def from_record(
     return Candidate(
         identity=identity,
         rank=rank,
-        world_size=max(0, world_size),
+        world_size=max(0, min(world_size, MAX_RANK)),
         local_rank=payload.local_rank,
         is_certain=payload.certain,
         environ=payload.environment,

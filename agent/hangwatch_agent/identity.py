@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
 import socket
+import threading
 import time
 from pathlib import Path
 
 from hangwatch_agent.spool import Clock
+
+RESOLVE_S = 2.0  # heartbeats wait meanwhile; after 3 s the server would call this agent late
 
 
 @functools.cache
@@ -30,17 +34,33 @@ def clock() -> Clock:
     return Clock(boot_id=boot_id(), monotonic_ns=time.monotonic_ns(), wall_s=time.time())
 
 
+def _addresses(host: str) -> list[str]:
+    """The host's addresses in order; none where they are unknown after RESOLVE_S.
+
+    The name is a job's word. A thread looks it up, since the resolver may wait for half a minute
+    and knows no limit of its own.
+    """
+    found: list[str] = []
+
+    def look_up() -> None:
+        # A name that cannot be encoded is a ValueError.
+        with contextlib.suppress(OSError, ValueError):
+            answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            found.extend(sorted(str(item[4][0]) for item in answers))
+
+    if host:
+        thread = threading.Thread(target=look_up, name="resolve", daemon=True)
+        thread.start()
+        thread.join(RESOLVE_S)
+    return found
+
+
 @functools.lru_cache(maxsize=256)
 def resolve(host: str) -> str:
     """A host name as an address; a loopback address names this boot, the name itself if unknown.
 
     Two nodes that both call themselves 127.0.0.1 are two jobs, hence the boot id.
     """
-    try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM) if host else []
-    except OSError:
-        found = []
-    addresses = sorted(str(item[4][0]) for item in found)
-    address = addresses[0] if addresses else host
+    address = next(iter(_addresses(host)), host)
     is_local = not address or address == "::1" or address.startswith("127.")
     return f"local-{boot_id()[:8]}" if is_local else address

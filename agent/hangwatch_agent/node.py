@@ -7,6 +7,7 @@ wire's words. All state lives here; judgement lives in discover, process, ranks 
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -169,7 +170,8 @@ class Node:
     def _read_again(self, path: Path, now_ns: int) -> bool:
         """Read a known record when its next beat is due; True when who it is has changed."""
         old, identity = self._records[path]
-        if old.exit is None and old.payload and now_ns - old.payload.at_ns < RECORD_DUE_S * 1e9:
+        age_ns = now_ns - old.payload.at_ns if old.payload else -1
+        if old.exit is None and 0 <= age_ns < RECORD_DUE_S * 1e9:
             return False
         tracked = self._tracked.get(identity)
         if (
@@ -335,5 +337,7 @@ def _is_dead(record: Record, processes: table.Table, proc: procfs.Procfs) -> boo
 
 
 def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    path.with_suffix(".sock").unlink(missing_ok=True)
+    """Remove a record and its socket; what a job has put in their place may refuse to go."""
+    for file in (path, path.with_suffix(".sock")):
+        with contextlib.suppress(OSError):
+            file.unlink()

@@ -6,22 +6,28 @@ Every `*_ns` is CLOCK_MONOTONIC of the node. Unknown keys are ignored, so either
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+
+# Records are job-user input. JSON numbers have no bound, those of the wire are 64-bit: a larger one
+# would pass here and fail in the heartbeat of the whole node.
+Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class EntryPayload(msgspec.Struct, frozen=True, kw_only=True):
     """One recorder entry, trimmed to what diagnosis needs."""
 
-    seq: int  # collective_seq_id
+    seq: Number  # collective_seq_id
     op: str
     retired: bool
     started: bool | None = None
-    input_sizes: list[list[int]] = []
-    output_sizes: list[list[int]] = []
+    input_sizes: list[list[Number]] = []
+    output_sizes: list[list[Number]] = []
     input_dtypes: list[str] = []
     output_dtypes: list[str] = []
-    record_id: int = -1
-    timeout_ms: int | None = None
+    record_id: Number = -1
+    timeout_ms: Number | None = None
 
 
 class GroupPayload(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,15 +37,15 @@ class GroupPayload(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
     backend: str = ""
     ranks: str = ""  # global ranks in group order, as "0,1,2" or "0-3"
-    epoch: int = 1
-    counter: int = 0  # moves with every call; never compared across ranks
-    moved_ns: int = 0  # when `counter` last moved
-    seq: int | None = None  # comparable collective_seq_id where it is known without a dump
-    finished: int | None = None  # NCCL only
-    started: int | None = None  # NCCL only, with start events
+    epoch: Number = 1
+    counter: Number = 0  # moves with every call; never compared across ranks
+    moved_ns: Number = 0  # when `counter` last moved
+    seq: Number | None = None  # comparable collective_seq_id where it is known without a dump
+    finished: Number | None = None  # NCCL only
+    started: Number | None = None  # NCCL only, with start events
     entries: list[EntryPayload] = []  # newest last; from the dump at `dumped_ns`
-    dumped_ns: int = 0  # 0: never
-    dumped_counter: int = -1  # `counter` at the dump: entries are current while equal
+    dumped_ns: Number = 0  # 0: never
+    dumped_counter: Number = -1  # `counter` at the dump: entries are current while equal
 
 
 class CallPayload(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,43 +53,43 @@ class CallPayload(msgspec.Struct, frozen=True, kw_only=True):
 
     op: str
     group: str
-    epoch: int = 1
-    since_ns: int = 0
-    peer: int | None = None
-    tag: int | None = None
-    seq: int | None = None
-    root: int | None = None
+    epoch: Number = 1
+    since_ns: Number = 0
+    peer: Number | None = None
+    tag: Number | None = None
+    seq: Number | None = None
+    root: Number | None = None
     blocking: bool = True
 
 
 class CountPayload(msgspec.Struct, frozen=True, kw_only=True):
     group: str
-    epoch: int = 1
-    peer: int
+    epoch: Number = 1
+    peer: Number
     send: bool
-    posted: int
-    done: int
+    posted: Number
+    done: Number
 
 
 class WaitPayload(msgspec.Struct, frozen=True, kw_only=True):
     """init_process_group, new_group or a store wait that has not returned."""
 
     what: str
-    since_ns: int
-    expected: int = 0
+    since_ns: Number
+    expected: Number = 0
     detail: str = ""
-    rank: int | None = None
+    rank: Number | None = None
 
 
 class RecordPayload(msgspec.Struct, frozen=True, kw_only=True):
     """The whole record of one process."""
 
-    beat: int  # rises by one with each write
-    at_ns: int  # when it was written
-    pid: int = 0
-    rank: int = -1  # torch's once initialised, else from the environment, -1 unknown
-    world_size: int = 0
-    local_rank: int = -1
+    beat: Number  # rises by one with each write
+    at_ns: Number  # when it was written
+    pid: Number = 0
+    rank: Number = -1  # torch's once initialised, else from the environment, -1 unknown
+    world_size: Number = 0
+    local_rank: Number = -1
     certain: bool = False  # rank and world size come from torch
     initialised: bool = False
     destroyed: bool = False
@@ -92,9 +98,9 @@ class RecordPayload(msgspec.Struct, frozen=True, kw_only=True):
     torch: str = ""
     probe: str = ""  # the probe's version
     environment: dict[str, str] = {}  # only the names in probe/launch_names.py
-    step: int | None = None
+    step: Number | None = None
     phase: str = ""
-    phase_since_ns: int = 0
+    phase_since_ns: Number = 0
     phase_limit_s: float | None = None
     groups: list[GroupPayload] = []
     calls: list[CallPayload] = []
@@ -102,12 +108,12 @@ class RecordPayload(msgspec.Struct, frozen=True, kw_only=True):
     waits: list[WaitPayload] = []
     socket: str = ""  # path of the _WorkerServer socket, "" when there is none
     lacks: list[str] = []  # what is missing and why, in words
-    omitted: int = 0  # list items that did not fit
+    omitted: Number = 0  # list items that did not fit
 
 
 class ExitPayload(msgspec.Struct, frozen=True, kw_only=True):
     """The exit mark: written by atexit or the excepthook."""
 
-    code: int | None = None
+    code: Number | None = None
     exception: str = ""  # type name of the uncaught exception
-    at_ns: int = 0
+    at_ns: Number = 0

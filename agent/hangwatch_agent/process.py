@@ -20,6 +20,7 @@ from hangwatch_agent.payload import ExitPayload
 
 SHARE_WINDOW_S = 3.0
 MAX_ERROR_FILE = 64 * 1024
+ERROR_FILE_S = 10.0  # a rank writes it before it ends; later it is not looked for any more
 GONE = "gone"
 
 
@@ -78,6 +79,7 @@ class Process:
         self.gone_at_s: float | None = None
         self._proc = proc
         self._error_file = error_file
+        self._error_text = ""
         self._main_share = Share()
         self._oom = proc.oom_kills(identity.pid)
         self._zombie_status: int | None = None
@@ -121,7 +123,7 @@ class Process:
             else:
                 self._last = self._facts(stat, now_s)
         if self.is_gone or self._last.state in "ZX":
-            self._last = self._ended(mark)
+            self._last = self._ended(mark, now_s)
         return self._last
 
     def _facts(self, stat: procfs.Stat, now_s: float) -> wire.ProcessFacts:
@@ -173,11 +175,13 @@ class Process:
         if stat.state == "Z" and may_read:
             self._zombie_status = stat.exit_status
 
-    def _ended(self, mark: ExitPayload | None) -> wire.ProcessFacts:
+    def _ended(self, mark: ExitPayload | None, now_s: float) -> wire.ProcessFacts:
+        if not self._error_text and now_s < (self.gone_at_s or now_s) + ERROR_FILE_S:
+            self._error_text = read_error_file(self._error_file, self.identity.uid)
         end = exit_of(
             mark,
             self._zombie_status,
-            error_text=read_error_file(self._error_file, self.identity.uid),
+            error_text=self._error_text,
             is_oom_killed=self._is_oom_killed(),
         )
         return wire.ProcessFacts(
@@ -221,18 +225,24 @@ def read_error_file(path: str, uid: int) -> str:
     """The message in the file that torchelastic lets a failing rank write; "" if there is none.
 
     The path comes from the job: only a regular file of the job's own user is read, never a link.
+    It is looked at before it is opened, since opening alone already acts on some devices.
     """
     if not path:
         return ""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+        place = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (OSError, ValueError):  # ValueError: a NUL in the path
         return ""
-    with os.fdopen(descriptor, "rb") as file:
-        info = os.fstat(descriptor)
+    try:
+        info = os.fstat(place)
         if not file_modes.S_ISREG(info.st_mode) or info.st_uid != uid:
             return ""
-        return error_message(file.read(MAX_ERROR_FILE))
+        with open(f"/proc/self/fd/{place}", "rb") as file:
+            return error_message(file.read(MAX_ERROR_FILE))
+    except OSError:
+        return ""
+    finally:
+        os.close(place)
 
 
 def error_message(data: bytes) -> str:
@@ -240,7 +250,7 @@ def error_message(data: bytes) -> str:
     try:
         message = json.loads(data)["message"]
         text = message["message"] if isinstance(message, dict) else message
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ""
     first = str(text).strip().splitlines()
     return f"uncaught {first[0][:300]}" if first else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 MAX_RANKS = 1_000_000
 _PART = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?")
@@ -25,6 +26,16 @@ def text(ranks: Iterable[int]) -> str:
     return ",".join(parts)
 
 
+def size(spec: str) -> int:
+    """About how many ranks `spec` lists, repeats included, without listing them."""
+    return sum(
+        max(0, int(match[2] or match[1]) - int(match[1])) // max(1, int(match[3] or 1)) + 1
+        for match in _PART.finditer(spec)
+    )
+
+
+# Every heartbeat asks for every group of every rank; the answers hardly ever change.
+@lru_cache(maxsize=4096)
 def sorted_text(spec: str) -> str | None:
     """Range text of the ranks in `spec`, in whatever order; None when it cannot be read."""
     ranks: set[int] = set()

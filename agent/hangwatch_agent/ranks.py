@@ -21,6 +21,7 @@ from hangwatch_agent.payload import (
 SILENT_AFTER_S = 3.0  # the probe writes once a second; two missed beats may be a busy node
 MAX_SIZES = 32
 MAX_DIMENSIONS = 8
+MAX_MEMBERS = 2_000_000  # of all groups of one rank; 20 groups of 100,000
 _NO_PROBE = "the probe is not loaded: start the job with `hangwatch run`"
 
 
@@ -91,8 +92,10 @@ def group_infos(
 ) -> dict[tuple[str, int], wire.GroupInfo]:
     """GroupInfo per (name, epoch); a group whose ranks cannot be read is left out."""
     infos = {}
+    left = MAX_MEMBERS
     for group in groups:
-        members = ranges.sorted_text(group.ranks)
+        left -= ranges.size(group.ranks)
+        members = ranges.sorted_text(group.ranks) if left >= 0 else None
         if not members:
             continue
         name = group.name[:200]

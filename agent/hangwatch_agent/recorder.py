@@ -18,7 +18,7 @@ import msgspec
 
 from hangwatch_agent import ranks, wire
 from hangwatch_agent.errors import SocketError
-from hangwatch_agent.payload import EntryPayload
+from hangwatch_agent.payload import EntryPayload, Number
 from hangwatch_agent.process import Identity
 
 MAX_ANSWER = 64 * 1024 * 1024
@@ -32,18 +32,18 @@ class RawEntry(msgspec.Struct):
     """An entry as torch's JSON dump has it (torch/csrc/distributed/c10d/FlightRecorder.hpp)."""
 
     process_group: list[str] = []
-    collective_seq_id: int = -1
+    collective_seq_id: Number = -1
     profiling_name: str = ""
     retired: bool = False
     is_p2p: bool = False
     state: str = ""
-    record_id: int = -1
-    input_sizes: list[list[int]] = []
-    output_sizes: list[list[int]] = []
+    record_id: Number = -1
+    input_sizes: list[list[Number]] = []
+    output_sizes: list[list[Number]] = []
     input_dtypes: list[str] = []
     output_dtypes: list[str] = []
-    time_discovered_started_ns: int | None = 0
-    timeout_ms: int | None = None
+    time_discovered_started_ns: Number | None = 0
+    timeout_ms: Number | None = None
 
 
 class RawDump(msgspec.Struct):

@@ -9,6 +9,7 @@ uid, pid and start ticks.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import zlib
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ import msgspec
 from hangwatch_agent.payload import ExitPayload, RecordPayload
 from hangwatch_agent.probe import record
 
-SUFFIX = ".record"
+NAME = re.compile(r"\d{1,10}\.\d{1,20}\.record")
 MAX_FILES = 4096  # of one run dir; more than any node has ranks
 MAX_FILE_BYTES = 1024 * 1024
 MAX_SLOTS = 4
@@ -65,7 +66,7 @@ def scan(run_dir: Path) -> list[Path]:
     """The record files of a run dir, by name; empty when the folder cannot be read."""
     try:
         with os.scandir(run_dir) as items:
-            names = [item.name for item in items if item.name.endswith(SUFFIX)]
+            names = [item.name for item in items if NAME.fullmatch(item.name)]
     except OSError:
         return []
     return [run_dir / name for name in sorted(names)[:MAX_FILES]]

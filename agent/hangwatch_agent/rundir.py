@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -47,13 +48,21 @@ def prepare(run_dir: Path) -> None:
             run_dir.mkdir(mode=0o700, parents=True)
             if is_shared:
                 run_dir.chmod(0o1777)  # mkdir's mode is cut by the umask
-        mode = run_dir.stat().st_mode
+        elif is_shared and run_dir.lstat().st_uid == 0 and run_dir.is_dir():
+            run_dir.chmod(0o1777)  # a job of root's may have come first and made it private
+        info = run_dir.stat()
     except OSError as error:
         raise RunDirError(
             f"run dir {run_dir} cannot be used: {error.strerror}; give another: --run-dir DIR"
         ) from error
+    mode = info.st_mode
     if not stat.S_ISDIR(mode):
         raise RunDirError(f"run dir {run_dir} is not a folder; give another: --run-dir DIR")
+    if os.geteuid() not in (0, info.st_uid) and info.st_uid != 0:
+        raise RunDirError(
+            f"run dir {run_dir} belongs to uid {info.st_uid}, who could replace what is in it; "
+            "give another: --run-dir DIR"
+        )
     if mode & 0o002 and not mode & stat.S_ISVTX:
         raise RunDirError(
             f"run dir {run_dir} lets every user remove others' files; chmod +t {run_dir}"
@@ -61,10 +70,17 @@ def prepare(run_dir: Path) -> None:
 
 
 def _open(path: Path) -> int:
+    """The lock file, which is written to: never one that another user has put there or linked."""
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        info = os.fstat(handle)
+        is_own = stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid() and info.st_nlink == 1
+        if not is_own:
+            os.close(handle)
+            raise PermissionError(errno.EPERM, "it is not a plain file of this agent's user")
+        return handle
     except OSError as error:
         raise RunDirError(
-            f"lock {path} cannot be opened: {error.strerror}; run the agent as the folder's owner, "
-            "or give another folder: --run-dir DIR"
+            f"lock {path} cannot be used: {error.strerror}; remove it, run the agent as the folder's "
+            "owner, or give another folder: --run-dir DIR"
         ) from error

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 
 from hangwatch_agent import identity, logs, permissions, process, recorder, wire
 from hangwatch_agent.captures import Captures
-from hangwatch_agent.errors import SettingsError
+from hangwatch_agent.errors import AgentError, SettingsError
 from hangwatch_agent.link import Address, Link, State
 from hangwatch_agent.node import Node, Tracked
 from hangwatch_agent.rundir import Lock
@@ -29,6 +30,8 @@ SCAN_SHARE = 200  # a scan that takes t is made every 200 t at most: 0.5 % of a 
 PING_EVERY_S = 1.0
 MAX_WAITING_CAPTURES = 32
 CAPTURE_WORKERS = 4
+RETRY_S = 5.0
+MAX_FILES = 16_384
 
 
 async def run(settings: AgentSettings) -> None:
@@ -36,6 +39,7 @@ async def run(settings: AgentSettings) -> None:
     if not settings.server:
         raise SettingsError("no server given: hangwatch agent --server http://HOST:PORT")
     logs.configure(settings.log_level)
+    _raise_file_limit()
     lock = Lock(settings.run_dir)
     try:
         await Service(settings).run()
@@ -76,9 +80,9 @@ class Service:
             if problem.reason:
                 logs.warning("stacks_unavailable", why=problem.reason, remedy=problem.remedy)
             link = self._link(problem)
-            loops = [self._poll(link), self._scan(), self._ping(), link.run()]
-            loops += [self._capture(link) for _ in range(CAPTURE_WORKERS)]
-            await _until(stop, loops)
+            loops = [lambda: self._poll(link), self._scan, self._ping, link.run]
+            loops += [lambda: self._capture(link)] * CAPTURE_WORKERS
+            await _until(stop, [_lasting(loop) for loop in loops])
         for descriptor in list(self._pidfds):
             self._forget(descriptor)
         logs.info("stopped", node=self._settings.node)
@@ -181,6 +185,29 @@ class Service:
 
 def _is_to_ping(item: Tracked, now_ns: int) -> bool:
     return not item.process.is_gone and item.socket is not None and item.is_silent(now_ns)
+
+
+async def _lasting(loop: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Run an endless loop, and begin it anew when it fails on something unforeseen."""
+    while True:
+        try:
+            await loop()
+        except AgentError:
+            raise  # on purpose, and fit to be shown: the agent cannot go on
+        except Exception:
+            # Task boundary: what one job leaves behind must not end the watching of all others.
+            logs.exception("loop_failed", retry_s=RETRY_S)
+        await asyncio.sleep(RETRY_S)
+
+
+def _raise_file_limit() -> None:
+    """Allow as many descriptors as the hard limit does: each rank takes one, and the usual soft
+    limit of 1,024 is reached by one full node.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def _until(stop: asyncio.Event, loops: list[Coroutine[None, None, None]]) -> None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from hangwatch_agent import probe
 from hangwatch_agent.errors import SettingsError
 
 PREFIX = "HANGWATCH_"
@@ -39,12 +40,7 @@ S = TypeVar("S", bound=_Dataclass)
 
 def default_run_dir() -> Path:
     """`/run/hangwatch` for root, else a folder that belongs to this user alone."""
-    if os.geteuid() == 0:
-        return Path("/run/hangwatch")
-    runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime:
-        return Path(runtime) / "hangwatch"
-    return Path.home() / ".cache" / "hangwatch" / "run"
+    return Path(probe.default_run_dir())
 
 
 def _setting(help: str, why: str, *, secret: bool = False) -> dict[str, object]:

@@ -1,10 +1,10 @@
 """The language that agent and server speak: tagged msgpack frames over one WebSocket per node.
 
 This is the only module of the agent that the server may import. It holds data and its encoding, no
-behaviour. Unknown fields are ignored (msgspec's default), so a field may be added with a default; an
-unknown message type is refused with a reason. Every age and duration was measured on the node with
-its monotonic clock and is valid at the moment the frame was sent: the receiver adds the time since it
-received the frame, and never compares the wall clocks of two machines.
+behaviour. Unknown fields are ignored (msgspec's default), so a field may be added with a default;
+an unknown message type is refused with a reason. Every age and duration was measured on the node
+with its monotonic clock and is valid at the moment the frame was sent: the receiver adds the time
+since it received the frame, and never compares the wall clocks of two machines.
 """
 
 from __future__ import annotations
@@ -75,10 +75,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """A wrapped call that this rank has entered and not left: P2P, monitored_barrier, rooted ops.
 
-    `seq` is the count of such calls on (group, direction, peer) for P2P, starting at 1; None for others.
+    `op` is "send", "recv", "recv_any", "broadcast", "reduce", "gather", "scatter" or
+    "monitored_barrier". `seq` is the count of such calls on (group, direction, peer) for P2P,
+    starting at 1; None for others.
     """
 
-    op: str  # "send", "recv", "recv_any", "broadcast", "reduce", "gather", "scatter", "monitored_barrier"
+    op: str
     gid: str
     age_s: float
     peer: int | None = None  # global rank
@@ -89,7 +91,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class P2PCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How many sends to, or receives from, one peer this rank has posted and finished on a group."""
+    """How many sends to, or receives from, one peer this rank has posted and finished."""
 
     gid: str
     peer: int
@@ -332,8 +334,9 @@ AgentFrame = Hello | Heartbeat | CapturePart
 ServerFrame = Welcome | Refused | TakeCapture | SetInterval | Stored
 
 _encoder = msgspec.msgpack.Encoder()
-_agent_decoder = msgspec.msgpack.Decoder(AgentFrame)
-_server_decoder = msgspec.msgpack.Decoder(ServerFrame)
+# msgspec's types cannot express a decoder of a union.
+_agent_decoder: msgspec.msgpack.Decoder[AgentFrame] = msgspec.msgpack.Decoder(AgentFrame)
+_server_decoder: msgspec.msgpack.Decoder[ServerFrame] = msgspec.msgpack.Decoder(ServerFrame)
 
 
 def encode(frame: AgentFrame | ServerFrame) -> bytes:
@@ -360,6 +363,6 @@ def _decode(decoder: msgspec.msgpack.Decoder[T], data: bytes) -> T:
 
 
 def gid_of(launch: str, name: str, ranks: str, epoch: int) -> str:
-    """Short stable text for (launch, name, sorted global ranks as range text, epoch): 12 hex digits."""
+    """12 hex digits for (launch, name, sorted global ranks as range text, epoch)."""
     text = "\0".join((launch, name, ranks, str(epoch)))
     return hashlib.sha256(text.encode()).hexdigest()[:12]

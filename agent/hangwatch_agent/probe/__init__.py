@@ -56,10 +56,16 @@ def _begin() -> None:
 
 
 def run_dir() -> str:
-    """Where records go: HANGWATCH_RUN_DIR, /run/hangwatch for root, else under $XDG_RUNTIME_DIR."""
+    """Where records go: HANGWATCH_RUN_DIR, else the default."""
     chosen = os.environ.get("HANGWATCH_RUN_DIR")
-    if chosen:
-        return os.path.abspath(chosen)
+    return os.path.abspath(chosen) if chosen else default_run_dir()
+
+
+def default_run_dir() -> str:
+    """The run dir of this user where none is chosen: the rule for probe, agent and `run` alike.
+
+    Never in the home folder: several nodes may share it, and pids mean something on one node only.
+    """
     if os.geteuid() == 0:
         return "/run/hangwatch"
     base = os.environ.get("XDG_RUNTIME_DIR")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from pathlib import Path
 
 import pytest
 
 from hangwatch_agent import procfs
 from hangwatch_agent.payload import ExitPayload
-from hangwatch_agent.process import ExitFacts, Share, error_message, exit_of
+from hangwatch_agent.process import ExitFacts, Share, error_message, exit_of, read_error_file
 
 EXITED_3 = 3 << 8
 
@@ -61,3 +63,23 @@ def test_elastic_error_file_names_the_exception() -> None:
     assert error_message(b'{"message": "boom"}') == "uncaught boom"
     assert error_message(b"not json") == ""
     assert error_message(b"[]") == ""
+
+
+def test_hostile_error_files_say_nothing_and_raise_nothing(tmp_path: Path) -> None:
+    deep = tmp_path / "deep"
+    deep.write_text('{"message":' + "[" * 60_000)
+    link = tmp_path / "link"
+    link.symlink_to(deep)
+    os.mkfifo(tmp_path / "fifo")
+
+    paths = ("/a\0b", str(deep), str(link), str(tmp_path / "fifo"), "/dev/null", str(tmp_path))
+
+    assert [read_error_file(path, os.getuid()) for path in paths] == [""] * len(paths)
+
+
+def test_error_file_of_the_jobs_user_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "error.json"
+    path.write_text('{"message": "boom"}')
+
+    assert read_error_file(str(path), os.getuid()) == "uncaught boom"
+    assert read_error_file(str(path), os.getuid() + 1) == ""

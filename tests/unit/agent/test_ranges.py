@@ -30,3 +30,8 @@ def test_text_that_would_explode_is_refused() -> None:
     assert ranges.sorted_text("0-9999999") is None
     assert ranges.sorted_text("0-x") is None
     assert ranges.sorted_text("1-5:0") is None
+
+
+@given(st.sets(st.integers(0, 300)))
+def test_size_counts_the_ranks_of_a_text(ranks: set[int]) -> None:
+    assert ranges.size(ranges.text(ranks)) == len(ranks)

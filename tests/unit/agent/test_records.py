@@ -160,3 +160,30 @@ def test_any_payload_text_never_raises(tmp_path: Path, text: str) -> None:
     writer.write(text.encode("utf-8", "surrogatepass") or b"x")
 
     assert records.read(Path(writer.path)).payload is None
+
+
+@pytest.mark.parametrize("field", ["rank", "beat", "step", "at_ns"])
+def test_number_that_no_heartbeat_can_carry_is_a_problem_of_the_record(
+    tmp_path: Path, field: str
+) -> None:
+    writer = written(tmp_path, {**PAYLOAD, field: 2**70})
+
+    found = records.read(Path(writer.path))
+
+    assert found.payload is None
+    assert "cannot be read" in found.problem
+
+
+def test_names_that_no_probe_writes_are_not_looked_at(tmp_path: Path) -> None:
+    for name in ("x.record", "1.record", "1.2.3.record", "12.34.record.new", ".record"):
+        (tmp_path / name).touch()
+
+    assert records.scan(tmp_path) == []
+
+
+def test_fifo_named_like_a_record_does_not_block(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "12.34.record")
+
+    found = records.read(tmp_path / "12.34.record")
+
+    assert found.problem == "record is not a regular file"

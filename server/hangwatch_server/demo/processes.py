@@ -50,7 +50,9 @@ def kill_family(process: subprocess.Popen[bytes], mark: str) -> None:
 
     SIGCONT goes first: a stopped process would otherwise keep its parent waiting.
     """
-    family = {*_descendants(process.pid), *_marked(mark)}
+    # The pid of a process that was waited for may belong to a stranger by now.
+    below = _descendants(process.pid) if process.poll() is None else []
+    family = {*below, *_marked(mark)}
     for member in family:
         for number in (signal.SIGCONT, signal.SIGKILL):
             with contextlib.suppress(psutil.Error):

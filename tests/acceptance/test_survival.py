@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from tests.support import scenes
 from tests.support.waiting import until
 
 from hangwatch_server.demo import cases
-from hangwatch_server.demo.cases import Case, Evidence
 from hangwatch_server.demo.main import find_verdict
-from hangwatch_server.demo.stage import Stage
-from hangwatch_server.model import Kind, State
+from hangwatch_server.demo.stage import NODES, Stage
+from hangwatch_server.model import State
 
 
-def hung_verdict(stage: Stage, name: str) -> dict[str, Any] | None:
-    verdict = find_verdict(stage, name)
-    return verdict if verdict is not None and verdict["state"] == State.HUNG else None
-
-
-def incidents(stage: Stage) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = stage.client.get("/incidents")["items"]
-    return items
-
-
-def evidence(stage: Stage, incident: str) -> list[str]:
-    found: list[str] = stage.client.get(f"/incidents/{incident}")["captures"]
+def evidence(stage: Stage, incident: str) -> dict[str, set[int]]:
+    """Capture id to the ranks whose stacks it holds, of those that hold any."""
+    found = {}
+    for capture in stage.client.get(f"/incidents/{incident}")["captures"]:
+        parts = stage.client.get(f"/captures/{capture}")["parts"]
+        with_stacks = {part["rank"] for part in parts if part["has_stacks"]}
+        if with_stacks:
+            found[capture] = with_stacks
     return found
 
 
@@ -33,59 +28,55 @@ def test_incident_and_evidence_outlive_a_killed_server(own_stage: Stage) -> None
     own_stage.start_server()
     own_stage.start_agents()
     own_stage.start_job(cases.find("dataloader"), "survivor")
-    before = until(lambda: hung_verdict(own_stage, "survivor"), 120, "the hang is confirmed")
+    before = until(
+        lambda: scenes.verdict_in(own_stage, "survivor", State.HUNG), 120, "the hang is confirmed"
+    )
     stored = until(lambda: evidence(own_stage, before["incident"]), 30, "evidence is stored")
     assert own_stage.server is not None
 
     own_stage.server.kill()
     own_stage.server.wait()
     own_stage.start_server()
-    after = until(lambda: hung_verdict(own_stage, "survivor"), 60, "the hang is seen again")
+    known = scenes.job(own_stage, "survivor")
+    kept = evidence(own_stage, before["incident"])
+    after = until(
+        lambda: _seen_again(own_stage, "survivor"), 60, "agents are back and the hang is seen again"
+    )
 
+    assert (known["state"], known["verdict"]["incident"]) == (State.HUNG, before["incident"])
+    assert stored.items() <= kept.items()
     assert after["incident"] == before["incident"]
-    assert after["culprit_ranks"] == before["culprit_ranks"]
-    assert [incident["id"] for incident in incidents(own_stage)] == [before["incident"]]
-    assert set(stored) <= set(evidence(own_stage, before["incident"]))
-    until(
-        lambda: all(node["link"] == "live" for node in own_stage.client.get("/nodes")["items"]),
-        30,
-        "both agents are back",
-    )
+    assert (after["attempt"], after["culprit_ranks"]) == (1, before["culprit_ranks"])
+    incidents = own_stage.client.get("/incidents")["items"]
+    assert [incident["id"] for incident in incidents] == [before["incident"]]
+    assert [incident["ended_at"] for incident in incidents] == [None]
 
 
-@pytest.fixture
-def restarted() -> Case:
-    return Case(
-        name="restarted",
-        title="One rank raises in the first attempt",
-        program="restarted.py",
-        launcher="torchrun",
-        launcher_args=("--max-restarts", "1"),
-        nodes=1,
-        ranks=2,
-        evidence=Evidence.NONE,
-        state=State.HEALTHY,
-        kind=Kind.NONE,
-        culprits="",
-    )
+def _seen_again(stage: Stage, name: str) -> dict[str, Any] | None:
+    """The job's hang as all ranks of both nodes report it now, not as it was stored."""
+    if scenes.links(stage) != dict.fromkeys(NODES, "live"):
+        return None
+    job = scenes.job(stage, name)
+    is_reported = job["is_live"] and job["reporting"] == job["world_size"]
+    return scenes.verdict_in(stage, name, State.HUNG) if is_reported else None
 
 
-def test_restarted_job_is_the_same_job_in_attempt_2(stage: Stage, restarted: Case) -> None:
-    job = stage.start_job(restarted, "restarted")
+def test_restarted_job_is_the_same_job_in_attempt_2(stage: Stage) -> None:
+    case = scenes.program("restarted", nodes=1, ranks=2, launcher_args=("--max-restarts", "1"))
+    job = stage.start_job(case, case.name)
     try:
-        first = until(lambda: find_verdict(stage, "restarted"), 90, "the first attempt is seen")
+        first = until(lambda: find_verdict(stage, case.name), 90, "the first attempt is seen")
         second = until(
-            lambda: (
-                verdict
-                if (verdict := find_verdict(stage, "restarted")) and verdict["attempt"] == 2
-                else None
-            ),
-            90,
-            "the second attempt is seen",
+            lambda: _verdict_of(stage, case.name, attempt=2), 90, "the second attempt is seen"
         )
     finally:
         job.stop()
 
     assert (first["job"], first["attempt"]) == (second["job"], 1)
-    jobs = stage.client.get("/jobs", q="restarted")["items"]
-    assert len([item for item in jobs if item["name"] == "restarted"]) == 1
+    jobs = stage.client.get("/jobs", q=case.name)["items"]
+    assert len([item for item in jobs if item["name"] == case.name]) == 1
+
+
+def _verdict_of(stage: Stage, name: str, *, attempt: int) -> dict[str, Any] | None:
+    verdict = find_verdict(stage, name)
+    return verdict if verdict is not None and verdict["attempt"] == attempt else None

@@ -23,7 +23,7 @@ def mark() -> str:
 
 
 @pytest.fixture
-def parent(mark: str, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+def parent(mark: str, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process with a child in a session of its own, as torchrun's ranks are."""
     command = [sys.executable, "-I", "-S", "-c", PARENT]
     started = processes.start(command, {processes.MARK: mark}, tmp_path / "log")
@@ -33,7 +33,7 @@ def parent(mark: str, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def test_children_that_outlived_their_launcher_are_ended(
-    parent: "subprocess.Popen[bytes]", mark: str
+    parent: subprocess.Popen[bytes], mark: str
 ) -> None:
     (child,) = psutil.Process(parent.pid).children()
     parent.kill()
@@ -46,7 +46,7 @@ def test_children_that_outlived_their_launcher_are_ended(
 
 
 def test_process_that_got_the_pid_of_an_ended_one_keeps_its_children(
-    parent: "subprocess.Popen[bytes]",
+    parent: subprocess.Popen[bytes],
 ) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()

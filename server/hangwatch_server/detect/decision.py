@@ -26,3 +26,4 @@ class Decision:
     wishes: tuple[Wish, ...] = ()
     reason: str = ""  # in words, for the incident's history
     is_frozen: bool | None = None  # None: not judged, or not enough is known
+    is_over: bool = False  # every process has been gone for so long that no restart is under way

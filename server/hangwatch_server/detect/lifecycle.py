@@ -23,8 +23,14 @@ def ended(snapshot: Snapshot) -> Verdict | None:
         return State.FAILED, f"rank {ranges.text(bad)} ended badly: {_how(beats[min(bad)])}"
     unclear = [rank for rank, beat in beats.items() if not _has_ended_well(beat)]
     if unclear:
-        return State.UNKNOWN, f"rank {ranges.text(unclear)} is gone, cause unknown"
+        return State.UNKNOWN, f"all ranks are gone; of rank {ranges.text(unclear)} nobody knows why"
     return State.FINISHED, "all ranks ended without an error"
+
+
+def is_over(snapshot: Snapshot) -> bool:
+    """Whether every rank was reported and is gone."""
+    beats = [view.beat for view in snapshot.ranks.values()]
+    return bool(beats) and all(beat is not None and beat.process.state == "gone" for beat in beats)
 
 
 def _partly_ended(snapshot: Snapshot, beats: dict[int, wire.RankBeat]) -> Verdict:

@@ -49,3 +49,4 @@ class Memory:
     hard_key: str = ""
     hard_since_s: float = 0.0
     has_progressed: bool = False
+    over_since_s: float | None = None  # every process of the job is gone since

@@ -13,6 +13,8 @@ from hangwatch_server.model import Finding, Kind, Limits, Link, Snapshot, State
 
 # Before this a wait is everyday: no traces are kept of it.
 _TRACE_AFTER_S = 2.0
+# A launcher that restarts its ranks lets all of them go first; this is longer than it then takes.
+_OVER_AFTER_S = 30.0
 
 
 def step(
@@ -29,6 +31,7 @@ def step(
     memory = progress.observe(memory, snapshot, finding, settings)
     memory = hard.observe(memory, snapshot, finding)
     bounds = limits.limits(memory, snapshot, finding, settings)
+    memory = _observe_end(memory, snapshot)
     ended = lifecycle.ended(snapshot)
     if ended is not None:
         return memory, _decision(memory, snapshot, bounds, *ended)
@@ -36,6 +39,14 @@ def step(
         calm = lifecycle.blind(snapshot) or lifecycle.calm(memory, snapshot, settings)
         return memory, _decision(memory, snapshot, bounds, *calm)
     return _stalled(memory, snapshot, finding, bounds, settings)
+
+
+def _observe_end(memory: Memory, snapshot: Snapshot) -> Memory:
+    if not lifecycle.is_over(snapshot):
+        return replace(memory, over_since_s=None)
+    if memory.over_since_s is not None:
+        return memory
+    return replace(memory, over_since_s=snapshot.taken_s)
 
 
 def _stalled(
@@ -73,6 +84,7 @@ def _decision(
     wanted: tuple[Wish, ...] = (),
     is_frozen: bool | None = None,
 ) -> Decision:
+    over_since_s = memory.over_since_s
     return Decision(
         state=state,
         stalled_s=progress.stalled_s(memory, snapshot.taken_s),
@@ -80,6 +92,7 @@ def _decision(
         wishes=wanted,
         reason=reason,
         is_frozen=is_frozen,
+        is_over=over_since_s is not None and snapshot.taken_s - over_since_s >= _OVER_AFTER_S,
     )
 
 

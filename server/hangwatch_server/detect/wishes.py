@@ -1,7 +1,8 @@
 """Which captures to take now: paced so that a frozen culprit is proven by the time it is confirmed.
 
-First the culprits, at a share of the suspect limit, or at once for a cycle; at suspicion one rank of
-each class that waits, and recorder entries where they are missing. Never more than ten at a time.
+First the culprits, at a share of the suspect limit, or at once for a cycle; at suspicion one rank
+of each class that waits, and recorder entries where they are missing. Never more than ten ranks at
+a time.
 """
 
 from __future__ import annotations

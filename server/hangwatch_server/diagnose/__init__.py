@@ -32,6 +32,8 @@ def diagnose(snapshot: Snapshot, settings: DiagnoseSettings = DEFAULT) -> tuple[
     3. Its sinks are the roots; each becomes one finding with its victims.
     """
     looked = survey.survey(snapshot, settings)
+    if looked.is_over():
+        return (quiet.finding(looked),)  # the dead hold nobody up
     waiting = wait_graph.build(looked)
     judged = verdicts.judge(waiting, wait_graph.roots(waiting))
     if not judged:

@@ -89,6 +89,9 @@ def _op(
             unknown.append(rank)
         elif kind == "holding":
             holding.append(rank)
+    if absent:
+        # Who came and died while waiting is a victim: the job may be torn down by now.
+        holding = [rank for rank in holding if survey.fate(rank) is not Fate.GONE]
     op = next((entry.op for entry in have.values() if entry is not None and entry.op), "")
     found = PendingOp(
         form=Form.COLLECTIVE,

@@ -83,9 +83,9 @@ def summary(
     ranks: Sequence[int],
     victims: int,
     *,
-    has_entered: bool,
+    entered: int,
 ) -> str:
-    """The verdict in one or two sentences."""
+    """The verdict in one or two sentences; `entered` culprits are inside the call."""
     call = of_call(op, group)
     wait = waited(victims, op.stalled_s)
     if kind is Kind.INCOMPLETE_RENDEZVOUS:
@@ -99,8 +99,9 @@ def summary(
         return f"{who(culprits, ranks)} {_disagree(ranks)} with the rest at {call}; {wait}."
     if not ranks:
         return f"All ranks have entered {call} and none finishes; {wait}. No rank is to blame."
-    if has_entered:
-        text = f"{who(culprits, ranks)} entered {call} and {_hold(ranks)} it up"
+    if entered:
+        how = "entered" if entered == len(ranks) else "entered or never came to"
+        text = f"{who(culprits, ranks)} {how} {call} and {_hold(ranks)} it up"
         return f"{text}; {wait}.{_and(culprits)}"
     if kind is Kind.UNMATCHED_P2P:
         waiter = min(op.have)

@@ -56,6 +56,11 @@ class Survey:
     def fates_are_alive(self, ranks: Iterable[int]) -> bool:
         return all(self.fate(rank) is Fate.ALIVE for rank in ranks)
 
+    def is_over(self) -> bool:
+        """Whether no process that was ever reported is left."""
+        seen = [rank for rank, view in self.snapshot.ranks.items() if view.beat is not None]
+        return bool(seen) and all(self.fates[rank] is Fate.GONE for rank in seen)
+
     def stack(self, rank: int) -> StackFacts | None:
         """The newest stack taken since this rank's counters last moved, or None."""
         view = self.view(rank)

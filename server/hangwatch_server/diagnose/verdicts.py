@@ -205,9 +205,9 @@ def _summary(
         ]
         call = sentences.of_call(item.op, group)
         return sentences.tie(call, by_side, number, item.op.stalled_s)
-    has_entered = bool(item.ranks) and not set(item.ranks) - set(item.op.holding)
+    inside = set(item.ranks) & set(item.op.holding)
     return sentences.summary(
-        item.kind, item.op, group, culprits, item.ranks, number, has_entered=has_entered
+        item.kind, item.op, group, culprits, item.ranks, number, entered=len(inside)
     )
 
 

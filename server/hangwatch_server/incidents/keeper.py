@@ -32,12 +32,24 @@ class Decided(Protocol):
     @property
     def reason(self) -> str: ...
 
+    @property
+    def is_over(self) -> bool: ...
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Memory:
     token: int
     attempt: int
     known: Known
+
+
+def _named(decision: Decided, known: Known) -> Incident | None:
+    """The incident that the verdict should name: of a job that is over, the one that it ended."""
+    newest = known.newest
+    has_ended = newest is not None and newest.state is IncidentState.ENDED
+    if decision.state is State.FAILED or (decision.state is State.UNKNOWN and has_ended):
+        return newest
+    return known.active
 
 
 class Keeper:
@@ -52,8 +64,7 @@ class Keeper:
     ) -> Incident | None:
         """Bring the job's incident in line with the decision; give the one the verdict should name.
 
-        That is the active incident or, for a failed job, the one that recorded the failure. Raises
-        StaleLeaseError when another server has taken the job over.
+        Raises StaleLeaseError when another server has taken the job over.
         """
         memory = self._memory.pop(job, None)  # put back only if all below succeeds
         if memory is None or (memory.token, memory.attempt) != (lease.token, verdict.attempt):
@@ -64,10 +75,12 @@ class Keeper:
                 self._db, job, verdict.attempt, lifecycle.REOPEN_WITHIN_S
             )
             known = dataclasses.replace(known, recent=recent)
-        for step in lifecycle.steps(decision.state, decision.reason, verdict, known):
+        for step in lifecycle.steps(
+            decision.state, decision.reason, verdict, known, is_over=decision.is_over
+        ):
             known = await self._take(lease, step, verdict, known)
         self._memory[job] = dataclasses.replace(memory, known=known)
-        return known.newest if decision.state is State.FAILED else known.active
+        return _named(decision, known)
 
     def forget(self, job: str) -> None:
         """Drop what is remembered of a job that is deleted or watched elsewhere."""

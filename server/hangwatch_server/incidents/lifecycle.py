@@ -1,8 +1,8 @@
 """What should happen to a job's incident, given what detection says now. Pure: no clock, no I/O.
 
 Missing data is not progress: `unknown` and `starting` change nothing, so a server that has just
-restarted keeps the incident it finds. A confirmed incident stays until
-progress, the end of the job or a restart; it is never hidden again.
+restarted keeps the incident it finds. A confirmed incident stays until progress, the end of the job
+(however it ended) or a restart; it is never hidden again.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from enum import StrEnum
 from hangwatch_server.model import Incident, IncidentState, State, Verdict
 
 REOPEN_WITHIN_S = 60.0
+_ENDS = {State.FINISHED: "job finished", State.FAILED: "job failed"}
 
 
 class Action(StrEnum):
@@ -41,9 +42,16 @@ class Known:
     newest: Incident | None = None  # in whatever state
 
 
-def steps(state: State, reason: str, verdict: Verdict, known: Known) -> tuple[Step, ...]:
-    """The changes that bring the stored incident in line with `state`, in order."""
+def steps(
+    state: State, reason: str, verdict: Verdict, known: Known, *, is_over: bool = False
+) -> tuple[Step, ...]:
+    """The changes that bring the stored incident in line with `state`, in order.
+
+    `is_over`: no process of the job is left, and none has taken its place.
+    """
     if known.active is not None:
+        if is_over:
+            return _finish(state, known.active)
         return _continue(state, reason, verdict, known.active)
     return _begin(state, reason, verdict, known)
 
@@ -96,7 +104,7 @@ def _continue(state: State, reason: str, verdict: Verdict, active: Incident) -> 
         case State.SLOW | State.EXPECTED_WAIT:
             return _clear(reason, active) if active.state is IncidentState.OPEN else ()
         case State.FINISHED:
-            return _finish(active)
+            return _finish(state, active)
         case State.FAILED:
             return _fail(reason, verdict, active)
         case State.UNKNOWN | State.STARTING:
@@ -132,19 +140,18 @@ def _clear(why: str, active: Incident) -> tuple[Step, ...]:
     return (Step(action=Action.END, why=why, state=state),)
 
 
-def _finish(active: Incident) -> tuple[Step, ...]:
-    was_shown = active.confirmed_at is not None
-    state = IncidentState.ENDED if was_shown else IncidentState.PRUNED
-    return (Step(action=Action.END, why="job finished", state=state),)
+def _finish(state: State, active: Incident) -> tuple[Step, ...]:
+    """The verdict stays the one that explains the hang; what ended the job is the reason."""
+    was_shown = active.confirmed_at is not None or state is State.FAILED
+    ended = IncidentState.ENDED if was_shown else IncidentState.PRUNED
+    return (Step(action=Action.END, why=_ENDS.get(state, "job ended"), state=ended),)
 
 
 def _fail(reason: str, verdict: Verdict, active: Incident) -> tuple[Step, ...]:
-    if verdict.waiting:
-        return _hold(reason, verdict, active)
-    end = Step(action=Action.END, why="job failed", state=IncidentState.ENDED)
-    if active.state is IncidentState.CONFIRMED:
-        return (end,)  # its verdict says who held the others up; the failure is the consequence
-    return (Step(action=Action.UPDATE, why=reason), end)
+    """A hang keeps its verdict: the failure is its consequence. A restart may still come."""
+    if active.state is IncidentState.OPEN and verdict.waiting:
+        return (Step(action=Action.CONFIRM, why=reason),)
+    return ()
 
 
 def _news(old: Verdict, new: Verdict) -> tuple[Step, ...]:

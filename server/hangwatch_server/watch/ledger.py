@@ -124,11 +124,12 @@ class Ledger:
     async def _apply(self, watched: Watched, decision: Decision, lease: Lease) -> Incident | None:
         """Bring the incident in line; a job that is over is settled once."""
         key = verdicts.key(watched.draft)
-        if decision.state in _OVER and key == watched.applied_key:
+        is_settled = decision.state in _OVER and key == watched.applied_key
+        if is_settled and watched.applied_over == decision.is_over:
             return watched.incident
         incident = await self._keeper.apply(lease, watched.id, decision, watched.draft)
         before = watched.incident
-        watched.incident = incident
+        watched.incident, watched.applied_over = incident, decision.is_over
         watched.applied_key = verdicts.key(
             dataclasses.replace(watched.draft, incident=incident.id if incident else None)
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hangwatch_agent import wire
 from hangwatch_server import detect, diagnose, logs, metrics, ranges
@@ -136,7 +136,7 @@ class Loop:
             return False
         if snapshot.attempt != watched.snapshot.attempt:
             _log.info("job_restarted", job=watched.id, attempt=snapshot.attempt)
-            watched.memory = Memory()
+            watched.memory, watched.finding = Memory(), Finding(kind=Kind.NONE)
             watched.incident = None
         if meta.heard_s > watched.meta.heard_s:
             watched.last_seen = self._clock.now()
@@ -145,10 +145,11 @@ class Loop:
 
     async def _judge(self, watched: Watched, now_s: float) -> Decision:
         snapshot = watched.snapshot
+        known = (watched.memory, watched.finding, self._limits)
         if snapshot.world_size >= THREAD_FROM_RANKS:
-            result = await asyncio.to_thread(_judge, snapshot, watched.memory, self._limits)
+            result = await asyncio.to_thread(_judge, snapshot, *known)
         else:
-            result = _judge(snapshot, watched.memory, self._limits)
+            result = _judge(snapshot, *known)
         watched.finding, watched.memory, decision = result
         return guard.apply(watched, decision, now_s)
 
@@ -239,11 +240,23 @@ class Loop:
 
 
 def _judge(
-    snapshot: Snapshot, memory: Memory, limits: DetectSettings
+    snapshot: Snapshot, memory: Memory, before: Finding, limits: DetectSettings
 ) -> tuple[Finding, Memory, Decision]:
     if detect.needs_diagnosis(snapshot, memory, limits):
-        finding = diagnose.diagnose(snapshot)[0]
+        finding = _continued(diagnose.diagnose(snapshot), before, memory)
     else:
         finding = Finding(kind=Kind.NONE, coverage=verdicts.coverage(snapshot), confidence=1.0)
     memory, decision = detect.step(memory, snapshot, finding, limits)
+    if memory.over_since_s is not None and before.kind is not Kind.NONE:
+        finding = before  # the last one with somebody alive says why the job ended
     return finding, memory, decision
+
+
+def _continued(findings: Sequence[Finding], before: Finding, memory: Memory) -> Finding:
+    """The main finding, but that of a confirmed hang while it lasts.
+
+    A younger stall that holds up more ranks would set the clock back, and look like progress.
+    """
+    if memory.stall is not None and memory.stall.is_hung:
+        return next((item for item in findings if item.key == before.key), findings[0])
+    return findings[0]

@@ -151,6 +151,9 @@ def _none(finding: Finding) -> Finding:
 
 
 def _summary(finding: Finding, decision: Decision) -> str:
+    if decision.is_over and decision.state is not State.FINISHED:
+        before = f" Before that: {finding.summary}" if finding.summary else ""
+        return f"The job has ended: {decision.reason}.{before}"
     if finding.summary:
         return finding.summary
     return _QUIET.get(decision.state) or decision.reason or "Not enough is known of this job."

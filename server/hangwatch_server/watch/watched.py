@@ -42,6 +42,7 @@ class Watched:
     saved_s: float | None = None
     saved_version: int = -1
     applied_key: verdicts.Key | None = None
+    applied_over: bool = False
     incident: Incident | None = None  # the one that the verdict names
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=TIMELINE_POINTS))
 

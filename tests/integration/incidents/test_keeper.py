@@ -23,6 +23,7 @@ JOB = make.job().id
 class Said:
     state: State
     reason: str = "no progress for 15 s"
+    is_over: bool = False
 
 
 @pytest.fixture

@@ -347,3 +347,28 @@ def test_counters_of_a_probe_that_fell_silent_prove_no_absence() -> None:
 
     assert found.culprit_ranks == "1"
     assert found.confidence < 0.5
+
+
+def test_rank_that_died_while_it_waited_is_no_culprit_beside_one_that_never_came() -> None:
+    """As when a hung job is torn down: rank 2 was inside, then it was killed."""
+    views = [
+        make.rank(0, make.at("world", 5, 6)),
+        make.rank(1, make.at("world", 5)),
+        make.rank(2, make.at("world", 5, 6), facts=make.process("gone")),
+    ]
+
+    found = diagnose(make.snapshot(views, [make.world(0, 1, 2)]))[0]
+
+    assert (found.culprit_ranks, found.waiting) == ("1", "0")
+
+
+def test_dead_job_has_nobody_who_waits() -> None:
+    dead = make.process("gone")
+    views = [
+        make.rank(0, make.at("world", 5, 6), facts=dead),
+        make.rank(1, make.at("world", 5), facts=dead),
+    ]
+
+    found = diagnose(make.snapshot(views, [make.world(0, 1)]))
+
+    assert [(item.kind, item.culprits) for item in found] == [(Kind.NONE, ())]

@@ -48,6 +48,10 @@ def taken(state: State, known: Known, verdict: Verdict | None = None) -> tuple[S
     return lifecycle.steps(state, WHY, verdict or make.verdict(), known)
 
 
+def over(state: State, known: Known) -> tuple[Step, ...]:
+    return lifecycle.steps(state, WHY, make.verdict(), known, is_over=True)
+
+
 def actions(state: State, known: Known, verdict: Verdict | None = None) -> list[Action]:
     return [step.action for step in taken(state, known, verdict)]
 
@@ -153,13 +157,25 @@ def test_failure_that_left_nobody_waiting_is_recorded_once() -> None:
     ]
 
 
-def test_failed_job_ends_the_hang_and_keeps_the_verdict_that_explains_it() -> None:
+def test_failed_job_ends_the_hang_once_no_restart_came() -> None:
+    """Its verdict is kept: it explains the failure. Until then a restart may end it."""
     alone = make.verdict(state=State.FAILED, kind=Kind.NONE, waiting="")
+    hang, suspicion = Known(active=incident(IncidentState.CONFIRMED)), Known(active=incident())
 
-    assert taken(State.FAILED, Known(active=incident(IncidentState.CONFIRMED)), alone) == end(
-        IncidentState.ENDED, "job failed"
+    assert taken(State.FAILED, hang) == ()
+    assert taken(State.FAILED, suspicion, alone) == ()
+    for known in (hang, suspicion):
+        assert over(State.FAILED, known) == end(IncidentState.ENDED, "job failed")
+
+
+def test_hung_job_that_its_user_killed_ends_the_incident() -> None:
+    """Nobody knows why its processes are gone, but nobody waits any more."""
+    assert taken(State.UNKNOWN, Known(active=incident(IncidentState.CONFIRMED))) == ()
+    assert over(State.UNKNOWN, Known(active=incident(IncidentState.CONFIRMED))) == end(
+        IncidentState.ENDED, "job ended"
     )
-    assert actions(State.FAILED, Known(active=incident()), alone) == [Action.UPDATE, Action.END]
+    assert over(State.UNKNOWN, Known(active=incident())) == end(IncidentState.PRUNED, "job ended")
+    assert over(State.UNKNOWN, Known()) == ()
 
 
 def test_same_stall_reopens_the_recent_incident() -> None:

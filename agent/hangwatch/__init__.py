@@ -2,32 +2,43 @@
 
 Both calls only remember what they were told; without a probe in the process nothing else happens.
 They never raise, whatever they are given, so that they may stay in code that runs without a probe.
+They take no lock: they may be called from a signal handler, and from a child forked at any moment.
 `import hangwatch.auto` starts the probe where `hangwatch run` is not used.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import time
 from types import TracebackType
-from typing import Any
+from typing import Any, Callable, TypeVar
 
 __all__ = ["phase", "step"]
 
 MAX_NAME = 80  # characters of a phase's name
-MAX_DEPTH = 64  # nested phases remembered
+MAX_DEPTH = 64  # nested phases remembered per thread
+MAX_THREADS = 64  # with a phase at a time
+MAX_STEP = 2**63 - 1  # what a record can carry
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Phase:
-    """One announced phase. A context manager ends it; a plain call lasts until the next."""
+    """One announced phase. A context manager ends it; a plain call lasts until the next.
 
-    __slots__ = ("is_nested", "limit_s", "name", "since_ns")
+    As a decorator it announces the phase during each call of the function; of a generator or a
+    coroutine function it would only see the call that makes the object: use `with` inside those.
+    """
+
+    __slots__ = ("is_nested", "limit_s", "name", "since_ns", "thread")
 
     def __init__(self, name: str, limit_s: float | None) -> None:
         self.name = name
         self.limit_s = limit_s
         self.since_ns = time.monotonic_ns()
+        self.thread = threading.get_ident()
         self.is_nested = False
 
     def __enter__(self) -> Phase:
@@ -42,33 +53,51 @@ class Phase:
     ) -> None:
         marks.end(self)
 
+    def __call__(self, function: F) -> F:
+        marks.end(self)  # announced by the line of the decorator, where nothing runs yet
+
+        @functools.wraps(function)
+        def announced(*args: Any, **kwargs: Any) -> Any:
+            with phase(self.name, self.limit_s):
+                return function(*args, **kwargs)
+
+        return announced  # type: ignore[return-value]  # wraps keeps the signature
+
 
 class Marks:
-    """The step and the stack of phases of this process, read by the probe's thread."""
+    """The step, and the phases of each thread of this process, read by the probe's thread."""
 
     def __init__(self) -> None:
         self.step: int | None = None
-        self._phases: list[Phase] = []
-        self._lock = threading.Lock()
+        # A thread replaces its own tuple only, and a dict's items are set in one go: no lock.
+        self._phases: dict[int, tuple[Phase, ...]] = {}
 
     def current(self) -> Phase | None:
-        """The innermost phase, or None."""
-        phases = self._phases
-        return phases[-1] if phases else None
+        """The main thread's innermost phase, since others wait for that thread; else any other."""
+        main = self._phases.get(threading.main_thread().ident or 0)
+        stacks = [main] if main else list(self._phases.copy().values())
+        return stacks[-1][-1] if stacks else None
 
     def begin(self, phase: Phase) -> None:
-        with self._lock:
-            # A phase that was announced by a plain call ends where the next one begins.
-            kept = [one for one in self._phases if one.is_nested]
-            self._phases = [*kept, phase][-MAX_DEPTH:]
+        # A phase that was announced by a plain call ends where the next one begins.
+        kept = tuple(one for one in self._phases.get(phase.thread, ()) if one.is_nested)
+        if kept or len(self._phases) < MAX_THREADS or phase.thread in self._phases:
+            self._keep(phase.thread, (*kept, phase)[-MAX_DEPTH:])
 
     def end(self, phase: Phase | None) -> None:
-        """End this phase and all inside it; None ends the plainly called one."""
-        with self._lock:
-            if phase is None:
-                self._phases = [one for one in self._phases if one.is_nested]
-            elif phase in self._phases:
-                self._phases = self._phases[: self._phases.index(phase)]
+        """End this phase and all inside it; None ends this thread's plainly called one."""
+        thread = threading.get_ident() if phase is None else phase.thread
+        phases = self._phases.get(thread, ())
+        if phase is None:
+            self._keep(thread, tuple(one for one in phases if one.is_nested))
+        elif phase in phases:
+            self._keep(thread, phases[: phases.index(phase)])
+
+    def _keep(self, thread: int, phases: tuple[Phase, ...]) -> None:
+        if phases:
+            self._phases[thread] = phases
+        else:
+            self._phases.pop(thread, None)
 
 
 marks = Marks()
@@ -77,8 +106,8 @@ marks = Marks()
 def phase(name: str | None, limit_s: float | None = None) -> Phase:
     """Announce what the next stretch of work is: `with phase("checkpoint", limit_s=900): ...`.
 
-    As a plain call it lasts until the next phase; `phase(None)` or `phase("")` ends it. `limit_s`
-    says for how long other ranks may wait for this one inside the phase, in seconds.
+    As a plain call it lasts until this thread's next phase; `phase(None)` or `phase("")` ends it.
+    `limit_s` says for how long other ranks may wait for this one inside the phase, in seconds.
     """
     announced = Phase("", None)
     # The marks sit in training code: nothing a caller passes may raise here.
@@ -95,13 +124,15 @@ def phase(name: str | None, limit_s: float | None = None) -> Phase:
 def step(number: int) -> None:
     """Announce the training step that this rank is in."""
     with contextlib.suppress(Exception):
-        marks.step = int(number)
+        known = int(number)
+        if abs(known) <= MAX_STEP:
+            marks.step = known
 
 
 def _seconds(value: Any) -> float | None:
     """A positive finite number of seconds, else None: callers may pass anything."""
     try:
         seconds = float(value)
-    except (TypeError, ValueError):
+    except Exception:  # a caller's own __float__ may raise anything: then there is no limit
         return None
     return seconds if 0 < seconds < 1e9 else None

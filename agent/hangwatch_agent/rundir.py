@@ -81,6 +81,6 @@ def _open(path: Path) -> int:
         return handle
     except OSError as error:
         raise RunDirError(
-            f"lock {path} cannot be used: {error.strerror}; remove it, run the agent as the folder's "
-            "owner, or give another folder: --run-dir DIR"
+            f"lock {path} cannot be used: {error.strerror}; remove it, run the agent as the "
+            "folder's owner, or give another folder: --run-dir DIR"
         ) from error

@@ -111,8 +111,7 @@ class Calls:
         return named
 
     def _created(self, process_group: Any, name: str, caller: FrameType) -> None:
-        values = caller.f_locals
-        ranks = values.get("global_ranks_in_group")
+        ranks = _local(caller, "global_ranks_in_group")
         if ranks is None:
             return  # an unknown creator: the table finds the group in torch's own list
         members = tuple(int(rank) for rank in ranks) or tuple(range(process_group.size()))
@@ -155,7 +154,7 @@ class Calls:
         elif name in ROOTED:
             root = _root(name, args, kwargs)
             call.root = None if root is None else group.global_rank(root)
-            call.blocking = not caller.f_locals.get("async_op", False)
+            call.blocking = not _local(caller, "async_op")
         return call
 
     def _number(self, call: Call, name: str, args: Any, kwargs: Any, caller: FrameType) -> None:
@@ -266,14 +265,26 @@ def _correct(call: Call, raw: int, after: int | None) -> None:
     group.entering -= 1
 
 
+def _is_torchs(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.endswith("distributed_c10d.py")
+
+
+def _local(frame: FrameType, name: str) -> Any:
+    """A local of one of torch's own frames, else None.
+
+    Never of the user's: before Python 3.13, asking for a frame's locals makes a copy that keeps all
+    of them alive, tensors included, until the function returns.
+    """
+    return frame.f_locals.get(name) if _is_torchs(frame) else None
+
+
 def _is_blocking(caller: FrameType) -> bool:
     """Whether dist.send or dist.recv is among the callers: recv goes through irecv."""
     frame: FrameType | None = caller
     for _ in range(BLOCKING_FRAMES):
         if frame is None:
             return False
-        code = frame.f_code
-        if code.co_name in ("send", "recv") and code.co_filename.endswith("distributed_c10d.py"):
+        if frame.f_code.co_name in ("send", "recv") and _is_torchs(frame):
             return True
         frame = frame.f_back
     return False

@@ -127,11 +127,22 @@ def _in_group_order(ranks: Any) -> tuple[int, ...]:
 
 
 def ranks_text(ranks: tuple[int, ...]) -> str:
-    """Group order as text; ascending neighbours become a range: (0, 1, 2, 7) -> "0-2,7"."""
-    runs: list[list[int]] = []
-    for rank in ranks:
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+    """Group order as text; ascending runs are written short: (0, 1, 2, 7) -> "0-2,7".
+
+    So are strides, (0, 8, 16) -> "0-16:8": of a job of 16,384 ranks a few data-parallel groups
+    written out would fill the record.
+    """
+    parts: list[str] = []
+    start = 0
+    while start < len(ranks):
+        end = start
+        step = ranks[start + 1] - ranks[start] if start + 1 < len(ranks) else 0
+        while step > 0 and end + 1 < len(ranks) and ranks[end + 1] - ranks[end] == step:
+            end += 1
+        if step > 1 and end - start < 2:
+            end = start  # two ranks apart are shorter by themselves
+        suffix = f":{step}" if step > 1 else ""
+        low, high = ranks[start], ranks[end]
+        parts.append(str(low) if start == end else f"{low}-{high}{suffix}")
+        start = end + 1
+    return ",".join(parts)

@@ -13,7 +13,19 @@ import threading
 import time
 from typing import Any
 
-from . import calls, counters, entries, exits, groups, inits, marks, record, report, worker_server
+from . import (
+    arrival,
+    calls,
+    counters,
+    entries,
+    exits,
+    groups,
+    inits,
+    marks,
+    record,
+    report,
+    worker_server,
+)
 
 INTERVAL_S = 1.0
 STALLED_INTERVAL_S = 0.5
@@ -31,6 +43,7 @@ class Loop:
         self._lacks: dict[str, str] = {}
         self._calls = calls.Calls(groups.Table(), self._lacks)
         self._exits = exits.Exits(self._mark_exit, self._leave)
+        self._arrival = arrival.Arrival(self._arrive)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._reset()
@@ -38,6 +51,7 @@ class Loop:
     def _reset(self) -> None:
         """The state of one process; a forked child gets a fresh one."""
         self._pid = os.getpid()
+        self._turn = threading.Lock()  # held during a beat, whichever thread makes it
         self._beat = 0
         self._due_s = INTERVAL_S
         self._writer: record.Writer | None = None
@@ -54,6 +68,7 @@ class Loop:
 
     def start(self) -> None:
         self._calls.install()
+        self._arrival.install()
         self._exits.install()
         os.register_at_fork(after_in_child=self._in_child)
         self._spawn()
@@ -63,10 +78,12 @@ class Loop:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
+        self._arrival.remove()
         self._calls.remove()
 
     def resume(self) -> None:
         self._calls.install()
+        self._arrival.install()
         self._spawn()
 
     def _spawn(self) -> None:
@@ -94,12 +111,24 @@ class Loop:
         while not self._is_over(stop):
             if self._has_failed:
                 return
-            is_stalled = False
-            try:
-                is_stalled = self._tick()
-            except Exception as error:  # boundary to the trainer: the next beat tries again
-                self._lacks["beat"] = f"a beat failed: {type(error).__name__}: {str(error)[:120]}"
+            with self._turn:
+                is_stalled = self._guarded_tick()
             self._due_s = STALLED_INTERVAL_S if is_stalled else INTERVAL_S
+
+    def _guarded_tick(self, *, arrives: bool = False) -> bool:
+        try:
+            return self._tick(arrives=arrives)
+        except Exception as error:  # boundary to the trainer: the next beat tries again
+            self._lacks["beat"] = f"a beat failed: {type(error).__name__}: {str(error)[:120]}"
+            return False
+
+    def _arrive(self) -> None:
+        """The first beat of an initialised rank, from the thread that initialises it."""
+        if not self._has_failed and self._turn.acquire(timeout=LEAVE_WAIT_S):
+            try:
+                self._guarded_tick(arrives=True)
+            finally:
+                self._turn.release()
 
     def _is_over(self, stop: threading.Event) -> bool:
         """Wait until the next beat is due; a suspended wait is taken up where it was left."""
@@ -108,10 +137,11 @@ class Loop:
         self._due_s = max(0.0, self._due_s - (time.monotonic() - began))
         return is_over
 
-    def _tick(self) -> bool:
+    def _tick(self, *, arrives: bool = False) -> bool:
         now_ns = time.monotonic_ns()
         self._exits.reconsider(now_ns)
-        waits = self._inits.read()
+        # A rank that arrives still stands in init_process_group, but waits for nobody any more.
+        waits = [] if arrives else self._inits.read()
         is_initialised = self._read_rank()
         if self._writer is None:
             if not waits and not is_initialised:
@@ -209,7 +239,7 @@ class Loop:
             self._thread.join(LEAVE_WAIT_S)
         if self._writer is None or self._writer.pid != os.getpid():
             return
-        if self._thread is None or not self._thread.is_alive():
-            self._tick()
+        if self._turn.acquire(timeout=LEAVE_WAIT_S):
+            self._tick()  # an error ends in Exits; nobody needs the turn any more
         if self._server is not None:
             self._server.remove()

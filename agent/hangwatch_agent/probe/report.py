@@ -83,4 +83,6 @@ def _drop(payload: dict[str, Any]) -> int:
 
 
 def _json(payload: dict[str, Any]) -> bytes:
-    return json.dumps(payload, separators=(",", ":")).encode()
+    # A path may hold bytes that are no text (surrogates here), which no JSON reader accepts.
+    text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
+    return text.encode("utf-8", "replace")

@@ -20,13 +20,15 @@ _TORCH = re.compile(
     r"(^|/)torch/(_\w+|ao|autograd|backends|cuda|distributed|export|fx|functional|func|hub|jit|library"
     r"|multiprocessing|nn|onnx|optim|profiler|serialization|storage|utils)(/|\.py$)"
 )
+# Our own code inside the rank, when it is loaded from a checkout.
+_PROBE = re.compile(r"(^|/)(hangwatch_agent/probe/|hangwatch/(__init__|auto)\.py$)")
 _QUALIFIER = re.compile(r"^.*\.(?=[^.])")
 
 
 @lru_cache(maxsize=65536)
 def is_framework_file(file: str) -> bool:
-    """Whether a file belongs to torch, the standard library or an installed package."""
-    if _INSTALLED.search(file) or _TORCH.search(file):
+    """Whether a file belongs to torch, the standard library, an installed package or the probe."""
+    if _INSTALLED.search(file) or _TORCH.search(file) or _PROBE.search(file):
         return True
     if file.startswith("/"):
         return False

@@ -100,7 +100,8 @@ class TestTorchrun:
 
         def remade() -> GroupPayload | None:
             group = default_group(calls_job, 0)
-            return group if group is not None and group.epoch == 2 else None
+            is_used = group is not None and group.epoch == 2 and bool(group.seq)
+            return group if is_used else None
 
         group = wait_for(remade, "the group made again")
         assert (group.name, group.ranks, group.seq) == ("0", "0-1", 1)
@@ -146,6 +147,21 @@ def test_spawned_ranks_are_seen_and_a_held_gil_leaves_the_socket_answering(start
     assert mark is not None
 
 
+def test_rank_that_takes_the_gil_right_after_init_is_known_with_its_group(start: Starter) -> None:
+    job = start("held_at_once.py")
+
+    found = wait_for(lambda: job.records().get(1), "the record of the rank that holds the GIL")
+
+    assert not job.has("met-1")  # it still held the GIL when its record could be read
+    payload_then = found.payload
+    assert payload_then is not None
+    assert (payload_then.certain, payload_then.initialised, payload_then.waits) == (True, True, [])
+    assert [(group.ranks, group.backend) for group in payload_then.groups] == [("0-1", "gloo")]
+    wait_for(lambda: job.has("met-0") and job.has("met-1"), "both ranks go on")
+    job.signal("leave")
+    assert job.wait() == 0
+
+
 def test_wait_for_absent_peers_is_visible_before_initialisation(start: Starter) -> None:
     job = start("alone.py", "2")
 
@@ -171,9 +187,13 @@ def test_one_import_line_is_enough_and_the_exit_is_marked(
     start: Starter, how: str, code: int, exception: str
 ) -> None:
     job = start("alone.py", "1", "auto", how, has_injection=False)
-    found = wait_for(lambda: payload(job, 0), "a record")
-    assert (found.phase, found.phase_limit_s, found.step) == ("checkpoint", 30.0, 7)
 
+    def announced() -> RecordPayload | None:
+        found = payload(job, 0)
+        return found if found is not None and found.phase else None
+
+    found = wait_for(announced, "the announced phase")
+    assert (found.phase, found.phase_limit_s, found.step) == ("checkpoint", 30.0, 7)
     job.signal("leave")
 
     assert job.wait() == code

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import hangwatch
@@ -79,3 +81,58 @@ def test_nothing_a_caller_passes_raises() -> None:
     assert found["step"] == 7
     assert len(found["phase"]) == hangwatch.MAX_NAME
     assert found["phase_limit_s"] is None
+
+
+def test_step_that_no_record_can_carry_is_not_kept() -> None:
+    hangwatch.step(2**80)
+
+    assert reader.read()["step"] is None
+
+
+def test_decorated_function_is_in_its_phase_while_it_runs_only() -> None:
+    @hangwatch.phase("evaluation", limit_s=60)
+    def evaluate(rounds: int) -> str:
+        """Evaluate."""
+        return evaluate(rounds - 1) if rounds else current()
+
+    assert current() == ""
+    assert (evaluate(2), evaluate.__name__) == ("evaluation", "evaluate")
+    assert current() == ""
+
+
+def test_phase_inside_a_generator_lasts_as_long_as_its_block() -> None:
+    def batches() -> object:
+        with hangwatch.phase("loading"):
+            yield 1
+
+    running = iter(batches())  # type: ignore[call-overload]
+    next(running)
+    assert current() == "loading"
+
+    running.close()
+
+    assert current() == ""
+
+
+def test_threads_have_phases_of_their_own_and_the_main_one_is_shown() -> None:
+    seen: list[str] = []
+
+    def work() -> None:
+        with hangwatch.phase("prefetch"):
+            seen.append(current())
+            main_goes_on.set()
+            worker_goes_on.wait(10)
+        seen.append(current())
+
+    main_goes_on, worker_goes_on = threading.Event(), threading.Event()
+    worker = threading.Thread(target=work)
+    worker.start()
+    main_goes_on.wait(10)
+    with hangwatch.phase("checkpoint"):
+        assert current() == "checkpoint"
+        worker_goes_on.set()
+        worker.join()
+        assert current() == "checkpoint"  # the worker's end did not end it
+
+    assert seen == ["prefetch", "checkpoint"]
+    assert current() == ""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hangwatch_agent import ranges
 from hangwatch_agent.probe import groups
 
 
@@ -41,3 +45,15 @@ def test_dead_group_is_not_kept_alive() -> None:
     del owner
 
     assert len(table._groups) == 0
+
+
+@given(st.lists(st.integers(0, 60), unique=True))
+def test_text_of_ranks_is_read_back_in_any_order(members: list[int]) -> None:
+    spec = groups.ranks_text(tuple(members))
+
+    assert (ranges.sorted_text(spec) or "") == ranges.text(members)
+
+
+def test_strided_groups_are_written_short() -> None:
+    assert groups.ranks_text(tuple(range(3, 16384, 8))) == "3-16379:8"
+    assert groups.ranks_text((0, 2, 4, 5, 6, 9, 1)) == "0-4:2,5-6,9,1"

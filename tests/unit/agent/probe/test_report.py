@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from hangwatch_agent.probe import report
@@ -41,6 +42,12 @@ def test_groups_go_only_when_no_entry_is_left() -> None:
 
     assert 0 < len(found["groups"]) < 200
     assert found["omitted"] >= 200
+
+
+def test_path_with_bytes_that_are_no_text_keeps_the_record_readable() -> None:
+    data = report.encoded({**payload(1, 0), "script": "tr\udcffin-é.py"})
+
+    assert msgspec.json.decode(data)["script"] == "tr?in-é.py"
 
 
 def test_only_listed_environment_names_travel(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-import msgspec
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
-from hangwatch_agent import logs, ranks, wire
+from hangwatch_agent import fitting, logs, ranks, wire
 from hangwatch_agent.errors import AgentError, RefusedError, SettingsError
 from hangwatch_agent.spool import Clock, Spool, key_of
 
@@ -158,7 +157,7 @@ class Link:
             await self._serve(socket)
 
     async def _greet(self, socket: ClientConnection) -> None:
-        await self._send(socket, self._hello)
+        await self._send(socket, wire.encode(self._hello))
         async with asyncio.timeout(WELCOME_TIMEOUT_S):
             answer = _decoded(await socket.recv())
         if isinstance(answer, wire.Refused):
@@ -214,7 +213,7 @@ class Link:
             except TimeoutError:
                 continue
 
-    def _heartbeat(self) -> wire.Heartbeat:
+    def _heartbeat(self) -> bytes:
         state = self._state()
         if self._is_full_due:
             self._known_groups.clear()
@@ -226,17 +225,20 @@ class Link:
         }
         current = {info.gid for item in state.translated for info in item.groups}
         self._number += 1
-        heartbeat = wire.Heartbeat(
-            number=self._number,
-            launches=state.launches,
-            ranks=tuple(item.beat for item in state.translated),
-            groups=tuple(groups.values()),
-            is_full=self._is_full_due,
-            dropped=self._dropped,
+        heartbeat, data = fitting.heartbeat(
+            wire.Heartbeat(
+                number=self._number,
+                launches=state.launches,
+                ranks=tuple(item.beat for item in state.translated),
+                groups=tuple(groups.values()),
+                is_full=self._is_full_due,
+                dropped=self._dropped,
+            )
         )
-        self._known_groups = current
+        self._known_groups.update(info.gid for info in heartbeat.groups)
+        self._known_groups &= current
         self._is_full_due = False
-        return heartbeat
+        return data
 
     async def _deliver(self, socket: ClientConnection) -> None:
         """Send each spooled part once per connection; the server's ack removes it."""
@@ -248,12 +250,12 @@ class Link:
                 if part is None or (key in sent):
                     continue
                 sent.add(key)
-                await self._send(socket, part)
+                await self._send(socket, fitting.part(part))
             await self._capture_due.wait()
 
-    async def _send(self, socket: ClientConnection, frame: wire.AgentFrame) -> None:
+    async def _send(self, socket: ClientConnection, data: bytes) -> None:
         async with asyncio.timeout(SEND_TIMEOUT_S):
-            await socket.send(encoded(frame))
+            await socket.send(data)
 
     def _say(self, text: str, wait_s: float) -> None:
         """Say why there is no connection: at once, then every minute."""
@@ -277,39 +279,6 @@ class Link:
             raise SettingsError(
                 f"CA file {self._address.ca_file} cannot be used: {error}; check --ca-file"
             ) from error
-
-
-def encoded(frame: wire.AgentFrame) -> bytes:
-    """A frame's bytes, cut down when it is over the limit: entries first, then whole stacks."""
-    data = wire.encode(frame)
-    if len(data) > wire.MAX_FRAME_BYTES and isinstance(frame, wire.Heartbeat):
-        data = wire.encode(_without_entries(frame))
-    if len(data) > wire.MAX_FRAME_BYTES and isinstance(frame, wire.CapturePart):
-        reason = f"{len(data)} bytes of stacks are over the limit of one frame"
-        data = wire.encode(
-            msgspec.structs.replace(
-                frame,
-                stacks=frame.stacks[:1],
-                entries=(),
-                reason=reason,
-                remedy="capture fewer kinds at once",
-            )
-        )
-    return data
-
-
-def _without_entries(heartbeat: wire.Heartbeat) -> wire.Heartbeat:
-    beats = (
-        msgspec.structs.replace(
-            beat,
-            groups=tuple(
-                msgspec.structs.replace(group, entries=group.entries[-1:]) for group in beat.groups
-            ),
-            lacks=(*beat.lacks, "older recorder entries did not fit into the heartbeat"),
-        )
-        for beat in heartbeat.ranks
-    )
-    return msgspec.structs.replace(heartbeat, ranks=tuple(beats))
 
 
 def _decoded(data: str | bytes) -> wire.ServerFrame | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hangwatch_agent import link, wire
+from hangwatch_agent import link
 from hangwatch_agent.errors import SettingsError
 
 
@@ -32,33 +32,3 @@ def test_backoff_grows_to_its_limit_and_is_spread() -> None:
     assert link.backoff_s(1, 0.0) == pytest.approx(0.25)
     assert link.backoff_s(1, 1.0) == pytest.approx(0.5)
     assert link.backoff_s(50, 1.0) == pytest.approx(link.MAX_BACKOFF_S)
-
-
-def test_oversized_heartbeat_loses_old_entries_but_no_rank() -> None:
-    entries = tuple(
-        wire.Entry(seq=seq, op="x" * 60, is_retired=False, input_dtypes=("y" * 32,) * 32)
-        for seq in range(64)
-    )
-    groups = tuple(
-        wire.GroupBeat(gid=str(gid), counter=1, stall_s=1.0, entries=entries) for gid in range(8)
-    )
-    beats = tuple(
-        wire.RankBeat(
-            launch="k",
-            rank=rank,
-            local_rank=rank,
-            world_size=32,
-            pid=rank,
-            start_ticks=1,
-            process=wire.ProcessFacts(state="S"),
-            groups=groups,
-        )
-        for rank in range(32)
-    )
-
-    data = link.encoded(wire.Heartbeat(number=1, launches=(), ranks=beats))
-    frame = wire.decode_from_agent(data)
-
-    assert isinstance(frame, wire.Heartbeat)
-    assert len(frame.ranks) == 32
-    assert frame.ranks[0].groups[0].entries[-1].seq == 63

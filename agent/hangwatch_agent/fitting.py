@@ -1,0 +1,81 @@
+"""Makes frames fit into the wire's limit, the least important first. Sends nothing.
+
+A frame over the limit would cost the connection, and the next one as well: a node with many ranks
+and groups would never be heard. So detail goes before groups, and no rank ever goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from hangwatch_agent import wire
+
+_LACK = "part of this rank's state did not fit into the heartbeat"
+
+
+def heartbeat(frame: wire.Heartbeat) -> tuple[wire.Heartbeat, bytes]:
+    """What can be sent of a heartbeat, and its bytes.
+
+    1. Old recorder entries go. 2. So do counts, calls, children and all but one wait. 3. Of each
+    rank's groups those stay that are waited in, then those that moved last; with them go the group
+    descriptions that nobody refers to any more.
+    """
+    data = wire.encode(frame)
+    for cut in _CUTS:
+        if len(data) <= wire.MAX_FRAME_BYTES:
+            break
+        frame = msgspec.structs.replace(frame, ranks=tuple(cut(beat) for beat in frame.ranks))
+        used = {group.gid for beat in frame.ranks for group in beat.groups}
+        groups = tuple(info for info in frame.groups if info.gid in used)
+        frame = msgspec.structs.replace(frame, groups=groups)
+        data = wire.encode(frame)
+    return frame, data
+
+
+def part(frame: wire.CapturePart) -> bytes:
+    """The bytes of a capture part: without entries and children's stacks, then without stacks."""
+    data = wire.encode(frame)
+    for stacks in (frame.stacks[:1], ()):
+        if len(data) <= wire.MAX_FRAME_BYTES:
+            break
+        reason = f"{len(data)} bytes of stacks are over the limit of one frame"
+        data = wire.encode(
+            msgspec.structs.replace(
+                frame,
+                stacks=stacks,
+                entries=(),
+                reason=reason,
+                remedy="capture fewer kinds at once",
+            )
+        )
+    return data
+
+
+def _last_entries(beat: wire.RankBeat) -> wire.RankBeat:
+    groups = tuple(
+        msgspec.structs.replace(group, entries=group.entries[-1:]) for group in beat.groups
+    )
+    return msgspec.structs.replace(beat, groups=groups, lacks=(_LACK,))
+
+
+def _no_details(beat: wire.RankBeat) -> wire.RankBeat:
+    process = msgspec.structs.replace(beat.process, children=())
+    return msgspec.structs.replace(beat, process=process, calls=(), p2p=(), waits=beat.waits[:1])
+
+
+def _fewer_groups(beat: wire.RankBeat, keep: int) -> wire.RankBeat:
+    return msgspec.structs.replace(beat, groups=tuple(sorted(beat.groups, key=_weight)[:keep]))
+
+
+def _weight(group: wire.GroupBeat) -> tuple[bool, float]:
+    return all(entry.is_retired for entry in group.entries), group.stall_s
+
+
+_CUTS: tuple[Callable[[wire.RankBeat], wire.RankBeat], ...] = (
+    _last_entries,
+    _no_details,
+    *(partial(_fewer_groups, keep=keep) for keep in (256, 64, 16, 4, 0)),
+)

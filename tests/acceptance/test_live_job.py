@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import msgspec
 import pytest
@@ -279,6 +280,14 @@ def forge(stage: Stage, run_dir: Path, pid: int, **changes: object) -> Path:
     return run_dir / source.name
 
 
+def parts_of(stage: Stage, job: str, ranks: str) -> list[dict[str, Any]]:
+    """What the agents answer to a capture of stacks."""
+    asked = stage.client.post(f"/jobs/{job}/captures", {"ranks": ranks, "kinds": ["stacks"]})
+    return until(
+        lambda: stage.client.get(f"/captures/{asked['id']}")["parts"], 30, "it is answered"
+    )
+
+
 @contextlib.contextmanager
 def shared(run_dir: Path) -> Iterator[None]:
     """Open to all users like root's default run dir, for a moment."""
@@ -301,10 +310,7 @@ def test_record_forged_by_another_user_shows_nothing_and_hides_nobody(
         with calm.undisturbed():
             until(lambda: scenes.said(stage.log("node-a"), forged.name), 20, "it is refused")
         after = {row["rank"]: row["pid"] for row in scenes.ranks(stage, job)}
-        asked = stage.client.post(f"/jobs/{job}/captures", {"ranks": "1", "kinds": ["stacks"]})
-        parts = until(
-            lambda: stage.client.get(f"/captures/{asked['id']}")["parts"], 30, "it is answered"
-        )
+        parts = parts_of(stage, job, "1")
     finally:
         forged.unlink()
 
@@ -314,6 +320,50 @@ def test_record_forged_by_another_user_shows_nothing_and_hides_nobody(
     assert [(part["rank"], part["pid"], part["has_stacks"]) for part in parts] == [
         (1, before[1], True)
     ]
+
+
+@pytest.fixture
+def impostor() -> Iterator[int]:
+    """The pid of an own process of another user (where we are root; else of ours)."""
+    user = UNPRIVILEGED if os.geteuid() == 0 else None
+    process = subprocess.Popen(["sleep", "600"], user=user, group=user, start_new_session=True)
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_process_of_another_user_cannot_claim_a_place_in_the_job(
+    calm: Calm, stage: Stage, impostor: int
+) -> None:
+    job = scenes.job(stage, NAME)
+    before = {row["rank"]: row["pid"] for row in scenes.ranks(stage, job["id"])}
+    # Only root can act as another user; one user's own newer process may rightly take over.
+    claim = {"rank": 1} if os.geteuid() == 0 else {"rank": -1, "waits": ()}
+
+    forged = forge(stage, stage.run_dir("node-a"), impostor, **claim)
+    try:
+        with calm.undisturbed():
+            _await_scan(stage, "node-a")
+            parts = parts_of(stage, job["id"], "1")
+        after = {row["rank"]: row["pid"] for row in scenes.ranks(stage, job["id"])}
+    finally:
+        forged.unlink()
+
+    assert after == before
+    assert scenes.job(stage, NAME)["attempt"] == job["attempt"]
+    assert [(part["pid"], part["has_stacks"]) for part in parts] == [(before[1], True)]
+
+
+def _await_scan(stage: Stage, node: str) -> None:
+    """Until the agent has looked at its run dir: it refuses a record that is none."""
+    marker = stage.run_dir(node) / "1.1.record"
+    marker.touch(mode=0o600)
+    try:
+        until(lambda: scenes.said(stage.log(node), marker.name), 20, "the agent has looked")
+    finally:
+        marker.unlink()
 
 
 def test_check_follows_a_rank_that_stops_and_goes_on(

@@ -7,6 +7,7 @@ the stacks mean is read by `stacks`; when to take one is decided by detection or
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import secrets
 from collections.abc import Collection
 from typing import Protocol
@@ -86,7 +87,6 @@ class Captures:
             kinds=chosen,
             native=native,
         )
-        await rows.create(self._db, capture)
         pending = Pending(
             capture=capture,
             launch=launch,
@@ -94,12 +94,21 @@ class Captures:
             waiting={rank: snapshot.ranks[rank].node for rank in wanted},
             nodes={rank: snapshot.ranks[rank].node for rank in wanted},
         )
+        # Before it is stored: `remember` must not take it for one whose asker is gone.
         self._pending[capture.id] = pending
+        await self._create(pending)
         metrics.captures_requested.inc()
         _log.info("capture_requested", capture=capture.id, job=job_id, ranks=capture.ranks, by=by)
         await self._ask(pending, snapshot, chosen)
         await self._finish_if_done(pending)
         return capture
+
+    async def _create(self, pending: Pending) -> None:
+        try:
+            await rows.create(self._db, pending.capture)
+        except BaseException:
+            del self._pending[pending.capture.id]
+            raise
 
     async def deliver(self, node: str, part: wire.CapturePart) -> bool:
         """Make a part durable; False when the node may not speak for this rank.
@@ -162,6 +171,18 @@ class Captures:
         capture = await self.get(capture_id)
         return await reading.tree(self._db, capture, native=native, framework=framework)
 
+    async def incident_tree(
+        self, incident_id: str, *, native: bool = False, framework: bool = True
+    ) -> Tree:
+        """The newest stacks of each rank over all captures of the incident, merged."""
+        return await reading.incident_tree(
+            self._db, incident_id, native=native, framework=framework
+        )
+
+    async def incident_text(self, incident_id: str) -> str:
+        """The same as plain text."""
+        return await reading.incident_text(self._db, incident_id)
+
     async def text(self, capture_id: str) -> str:
         """The merged stacks as plain text."""
         capture = await self.get(capture_id)
@@ -172,11 +193,18 @@ class Captures:
         return incident_id in self._evidence
 
     async def remember(self, incident_id: str) -> None:
-        """Learn after a restart what an earlier server stored for this incident."""
+        """Learn which captures are this incident's.
+
+        Those that were asked for before it opened, and those that an earlier server asked for.
+        """
+        before = dict(self._pending)
         for capture in await rows.of_incident(self._db, incident_id):
-            if capture.state is not CaptureState.TAKING:
+            pending = before.get(capture.id) or self._pending.get(capture.id)
+            if pending is not None:
+                pending.capture = dataclasses.replace(pending.capture, incident=incident_id)
+            if capture.state is not CaptureState.TAKING or (pending and pending.done.is_set()):
                 self._evidence.add(incident_id)
-            elif capture.id not in self._pending:
+            elif pending is None:
                 # Whoever asked for it is gone; parts that still come are stored.
                 await rows.finish(self._db, capture.id, CaptureState.PARTIAL)
 
@@ -275,6 +303,7 @@ class Captures:
             _log.warning("capture_end_not_stored", capture=capture.id, error=str(error))
             metrics.database_failures.inc()
             return  # the deadline comes back to it
+        capture = pending.capture  # it may have been linked to an incident meanwhile
         pending.done.set()
         self._pending.pop(capture.id, None)
         if capture.incident is not None:

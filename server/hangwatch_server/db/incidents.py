@@ -7,26 +7,24 @@ carry the job's lease; what people do (acknowledge, snooze) does not.
 from __future__ import annotations
 
 import dataclasses
-import secrets
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, func, insert, not_, select
+from sqlalchemy import func, insert, not_, select
 from sqlalchemy import update as change_rows
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from hangwatch_server.db import codec, leases, paging
+from hangwatch_server.db import incident_rows, leases, paging
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.leases import Lease
-from hangwatch_server.db.tables import captures, incident_events, incidents
+from hangwatch_server.db.tables import captures, incident_events, incidents, jobs
 from hangwatch_server.errors import ConflictError, NotFoundError
-from hangwatch_server.model import Incident, IncidentEvent, IncidentState, Kind, Verdict
+from hangwatch_server.model import Incident, IncidentEvent, IncidentState, Verdict
 
-ACTIVE = (IncidentState.OPEN, IncidentState.CONFIRMED)
+ACTIVE = incident_rows.ACTIVE
 MAX_HISTORY = 500
-MAX_CAPTURES = 500
 _END_RECORD = "job failed"
 
 
@@ -34,13 +32,14 @@ async def open_incident(db: Database, lease: Lease, verdict: Verdict, why: str =
     """Open a hidden incident; if the attempt already has an active one, that one is returned."""
     async with db.begin() as connection:
         await leases.check(connection, lease)
-        incident = _new(verdict, IncidentState.OPEN)
+        incident = incident_rows.new(verdict, IncidentState.OPEN)
         statement = upsert(incidents).values(**incident).on_conflict_do_nothing()
         if (await connection.execute(statement.returning(incidents.c.id))).first() is None:
             there = await _active(connection, verdict.job, verdict.attempt)
             if there is not None:
                 return there
             raise ConflictError(f"no incident could be opened for job {verdict.job}: try again")
+        await _adopt_captures(connection, verdict, incident["id"])
         await _log(connection, incident["id"], "", IncidentState.OPEN, why or verdict.summary)
         return await _need(connection, incident["id"])
 
@@ -49,7 +48,7 @@ async def record_failure(db: Database, lease: Lease, verdict: Verdict, why: str 
     """Write an incident that is over already: the job failed and left nobody waiting."""
     async with db.begin() as connection:
         await leases.check(connection, lease)
-        incident = _new(verdict, IncidentState.ENDED)
+        incident = incident_rows.new(verdict, IncidentState.ENDED)
         await connection.execute(
             insert(incidents).values(
                 **incident, ended_at=func.clock_timestamp(), end_reason=_END_RECORD
@@ -102,16 +101,30 @@ async def active(db: Database, job: str, attempt: int) -> Incident | None:
         return await _active(connection, job, attempt)
 
 
+async def abandoned(db: Database, after_s: float) -> list[Incident]:
+    """Active incidents of jobs that nothing was heard of for so long, oldest first."""
+    is_silent = jobs.c.last_seen < func.now() - timedelta(seconds=after_s)
+    statement = (
+        incident_rows.query()
+        .join(jobs, jobs.c.id == incidents.c.job)
+        .where(incident_rows.is_active(), is_silent)
+        .order_by(incidents.c.opened_at)
+        .limit(paging.MAX_LIMIT)
+    )
+    async with db.begin() as connection:
+        return [incident_rows.incident(row) for row in (await connection.execute(statement)).all()]
+
+
 async def active_of_job(db: Database, job: str) -> list[Incident]:
     """Active incidents of all attempts, oldest first: more than one only after a restart."""
     statement = (
-        _select()
-        .where(incidents.c.job == job, _is_active())
+        incident_rows.query()
+        .where(incidents.c.job == job, incident_rows.is_active())
         .order_by(incidents.c.attempt)
         .limit(paging.MAX_LIMIT)
     )
     async with db.begin() as connection:
-        return [_incident(row) for row in (await connection.execute(statement)).all()]
+        return [incident_rows.incident(row) for row in (await connection.execute(statement)).all()]
 
 
 async def recent(db: Database, job: str, attempt: int, within_s: float) -> Incident | None:
@@ -119,21 +132,21 @@ async def recent(db: Database, job: str, attempt: int, within_s: float) -> Incid
     since = func.clock_timestamp() - timedelta(seconds=within_s)
     cleared = (IncidentState.RESOLVED.value, IncidentState.PRUNED.value)
     statement = (
-        _of_attempt(job, attempt)
+        incident_rows.of_attempt(job, attempt)
         .where(incidents.c.state.in_(cleared), incidents.c.ended_at >= since)
         .order_by(None)
         .order_by(incidents.c.ended_at.desc())
     )
     async with db.begin() as connection:
         row = (await connection.execute(statement)).first()
-    return None if row is None else _incident(row)
+    return None if row is None else incident_rows.incident(row)
 
 
 async def newest(db: Database, job: str, attempt: int) -> Incident | None:
     """The incident of this attempt that was opened last, in whatever state."""
     async with db.begin() as connection:
-        row = (await connection.execute(_of_attempt(job, attempt))).first()
-    return None if row is None else _incident(row)
+        row = (await connection.execute(incident_rows.of_attempt(job, attempt))).first()
+    return None if row is None else incident_rows.incident(row)
 
 
 async def find(db: Database, incident_id: str) -> Incident | None:
@@ -156,9 +169,9 @@ async def list_page(
     Without `states`, hidden ones are left out: suspicions that were never confirmed.
     """
     size = paging.bounded(limit)
-    statement = _newest_first(_select()).limit(size + 1)
+    statement = incident_rows.newest_first(incident_rows.query()).limit(size + 1)
     if states is None:
-        statement = statement.where(not_(_is_hidden()))
+        statement = statement.where(not_(incident_rows.is_hidden()))
     else:
         statement = statement.where(incidents.c.state.in_([state.value for state in states]))
     if job is not None:
@@ -169,7 +182,7 @@ async def list_page(
         statement = statement.where(paging.is_before(incidents.c.opened_at, incidents.c.id, before))
     async with db.begin() as connection:
         rows = (await connection.execute(statement)).all()
-    page = [_incident(row) for row in rows[:size]]
+    page = [incident_rows.incident(row) for row in rows[:size]]
     is_last = len(rows) <= size
     return page, None if is_last else paging.cursor(page[-1].opened_at, page[-1].id)
 
@@ -236,13 +249,34 @@ async def _change(
         if old not in allowed:
             raise ConflictError(f"incident {incident_id} is {old} by now: load it again")
         if verdict is not None:
-            changes = changes | _columns(dataclasses.replace(verdict, incident=incident_id))
+            changes = changes | incident_rows.columns(
+                dataclasses.replace(verdict, incident=incident_id)
+            )
+            await _adopt_captures(connection, verdict, incident_id)
         await connection.execute(
             change_rows(incidents).where(incidents.c.id == incident_id).values(**changes)
         )
         if why:
             await _log(connection, incident_id, old, changes.get("state", old), why)
         return await _need(connection, incident_id)
+
+
+async def _adopt_captures(connection: AsyncConnection, verdict: Verdict, incident_id: str) -> None:
+    """Captures taken since the stall began are this incident's evidence too.
+
+    The first ones are asked for before the suspicion. Both times are the server's own.
+    """
+    since = verdict.since - timedelta(seconds=verdict.stalled_s)
+    await connection.execute(
+        change_rows(captures)
+        .where(
+            captures.c.job == verdict.job,
+            captures.c.attempt == verdict.attempt,
+            captures.c.incident.is_(None),
+            captures.c.requested_at >= since,
+        )
+        .values(incident=incident_id)
+    )
 
 
 async def _locked_state(connection: AsyncConnection, incident_id: str) -> IncidentState:
@@ -269,8 +303,12 @@ async def _log(
 
 
 async def _active(connection: AsyncConnection, job: str, attempt: int) -> Incident | None:
-    row = (await connection.execute(_of_attempt(job, attempt).where(_is_active()))).first()
-    return None if row is None else _incident(row)
+    row = (
+        await connection.execute(
+            incident_rows.of_attempt(job, attempt).where(incident_rows.is_active())
+        )
+    ).first()
+    return None if row is None else incident_rows.incident(row)
 
 
 async def _need_active(connection: AsyncConnection, incident_id: str) -> Incident:
@@ -290,7 +328,9 @@ async def _need(connection: AsyncConnection, incident_id: str) -> Incident:
 
 
 async def _find(connection: AsyncConnection, incident_id: str) -> Incident | None:
-    row = (await connection.execute(_select().where(incidents.c.id == incident_id))).first()
+    row = (
+        await connection.execute(incident_rows.query().where(incidents.c.id == incident_id))
+    ).first()
     if row is None:
         return None
     events = (
@@ -303,78 +343,4 @@ async def _find(connection: AsyncConnection, incident_id: str) -> Incident | Non
         IncidentEvent(at=event.at, old=event.old, new=event.new, why=event.why, by=event.by)
         for event in (await connection.execute(events)).all()
     )
-    return dataclasses.replace(_incident(row), history=history)
-
-
-def _is_active() -> ColumnElement[bool]:
-    return incidents.c.state.in_([state.value for state in ACTIVE])
-
-
-def _is_hidden() -> ColumnElement[bool]:
-    never_shown = (IncidentState.OPEN.value, IncidentState.PRUNED.value)
-    return and_(incidents.c.confirmed_at.is_(None), incidents.c.state.in_(never_shown))
-
-
-def _select() -> Select[Any]:  # Any: rows of many column types
-    own = (
-        select(captures.c.id)
-        .where(captures.c.incident == incidents.c.id)
-        .order_by(captures.c.requested_at, captures.c.id)
-        .limit(MAX_CAPTURES)
-    )
-    return select(incidents, func.array(own.scalar_subquery()).label("capture_ids"))
-
-
-def _newest_first(statement: Select[Any]) -> Select[Any]:
-    return statement.order_by(incidents.c.opened_at.desc(), incidents.c.id.desc())
-
-
-def _of_attempt(job: str, attempt: int) -> Select[Any]:
-    own = and_(incidents.c.job == job, incidents.c.attempt == attempt)
-    return _newest_first(_select().where(own)).limit(1)
-
-
-def _new(verdict: Verdict, state: IncidentState) -> dict[str, Any]:
-    identifier = secrets.token_hex(6)
-    return {
-        "id": identifier,
-        "job": verdict.job,
-        "job_name": verdict.name,
-        "attempt": verdict.attempt,
-        "state": state.value,
-        "opened_at": func.clock_timestamp(),
-    } | _columns(dataclasses.replace(verdict, incident=identifier))
-
-
-def _columns(verdict: Verdict) -> dict[str, Any]:
-    nodes = {culprit.node for culprit in verdict.culprits if culprit.node}
-    return {
-        "kind": verdict.kind.value,
-        "summary": verdict.summary,
-        "culprit_ranks": verdict.culprit_ranks,
-        "culprit_nodes": sorted(nodes),
-        "verdict": verdict,
-    }
-
-
-def _incident(row: Row[Any]) -> Incident:
-    return Incident(
-        id=row.id,
-        job=row.job,
-        job_name=row.job_name,
-        attempt=row.attempt,
-        state=IncidentState(row.state),
-        kind=Kind(row.kind),
-        summary=row.summary,
-        culprit_ranks=row.culprit_ranks,
-        culprit_nodes=tuple(row.culprit_nodes),
-        opened_at=row.opened_at,
-        confirmed_at=row.confirmed_at,
-        ended_at=row.ended_at,
-        end_reason=row.end_reason,
-        acknowledged_by=row.acknowledged_by,
-        acknowledged_at=row.acknowledged_at,
-        snoozed_until=row.snoozed_until,
-        verdict=codec.restore(row.verdict, Verdict),
-        captures=tuple(row.capture_ids),
-    )
+    return dataclasses.replace(incident_rows.incident(row), history=history)

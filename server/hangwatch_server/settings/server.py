@@ -110,6 +110,13 @@ class ServerSettings(DetectionLimits):
             "long enough to look at a job that just ended; the database keeps it",
         ),
     )
+    abandon_after_s: float = field(
+        default=86_400.0,
+        metadata=setting(
+            "seconds without any word of a job until its incident is ended",
+            "a day: nodes that are still away then do not come back to this run",
+        ),
+    )
     retention_days: float = field(
         default=30.0,
         metadata=setting(

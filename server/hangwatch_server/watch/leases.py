@@ -32,6 +32,12 @@ class Leases:
             return None
         return await self._claim(job, now_s)
 
+    async def borrow(self, job: str) -> Lease | None:
+        """A lease for one write about a job that is not watched here; it runs out by itself."""
+        if job in self._held:
+            return None
+        return await leases.claim(self._db, job, self._holder, self._ttl_s)
+
     def lose(self, job: str) -> None:
         """Forget a lease that another process has taken over."""
         if self._held.pop(job, None) is not None:

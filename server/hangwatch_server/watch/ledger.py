@@ -20,7 +20,7 @@ from hangwatch_server.db.leases import Lease
 from hangwatch_server.detect import Decision
 from hangwatch_server.errors import ConflictError, DatabaseError, NotFoundError, StaleLeaseError
 from hangwatch_server.incidents.keeper import Keeper
-from hangwatch_server.model import Incident, State
+from hangwatch_server.model import Incident, IncidentState, State
 from hangwatch_server.watch import verdicts
 from hangwatch_server.watch.leases import Leases
 from hangwatch_server.watch.watched import Watched
@@ -86,6 +86,22 @@ class Ledger:
         watched.is_loaded = True
         return True
 
+    async def end_abandoned(self, after_s: float) -> None:
+        """End incidents of jobs whose agents were not heard for so long: nobody will clear them."""
+        for incident in await incident_rows.abandoned(self._db, after_s):
+            lease = await self._leases.borrow(incident.job)
+            if lease is None:
+                continue  # another server watches it
+            try:
+                await incident_rows.end(
+                    self._db, lease, incident.id, IncidentState.ENDED, "job not seen any more"
+                )
+            except (StaleLeaseError, ConflictError, NotFoundError) as error:
+                _log.info("incident_not_ended", incident=incident.id, error=str(error))
+                continue
+            _log.info("incident_abandoned", incident=incident.id, job=incident.job)
+            self._bus.publish(f"incident:{incident.id}", {"incident": incident.id})
+
     def forget(self, job: str) -> None:
         self._keeper.forget(job)
 
@@ -133,6 +149,8 @@ class Ledger:
         watched.applied_key = verdicts.key(
             dataclasses.replace(watched.draft, incident=incident.id if incident else None)
         )
+        if incident is not None and (before is None or before.id != incident.id):
+            await self._captures.remember(incident.id)
         for changed in {item.id for item in (before, incident) if item and before is not incident}:
             self._bus.publish(f"incident:{changed}", {"incident": changed})
         return incident
@@ -152,7 +170,6 @@ class Ledger:
             index=watched.draft.index,
         )
         self._bus.publish("jobs", {"job": watched.id})
-        self._bus.publish(f"job:{watched.id}", {"job": watched.id})
 
     async def _save(self, watched: Watched, now_s: float) -> None:
         processes = self._board.processes(watched.id)

@@ -60,6 +60,7 @@ class Loop:
         self._settings, self._limits, self._clock = settings, limits, clock
         self._db, self._board, self._bus, self._captures = db, board, bus, captures
         self._samples, self._ledger, self._leases = samples, ledger, leases
+        self._started_s = clock.monotonic_s()
         self._nodes_due_s = 0.0
         self._prune_due_s = 0.0
         self._links: dict[str, Link] = {}
@@ -106,7 +107,8 @@ class Loop:
         is_ours = watched.is_loaded and await self._ledger.write(watched, decision, now_s)
         watched.verdict = watched.draft  # with the database away too: then under the old index
         watched.mark(now_s)
-        self._bus.publish(f"job:{job}", {"job": job})
+        if watched.is_news(now_s):
+            self._bus.publish(f"job:{job}", {"job": job})
         return decision.wishes if is_ours else ()
 
     def _begin(self, job: str, now_s: float) -> Watched | None:
@@ -221,6 +223,8 @@ class Loop:
             for node in self._board.nodes(now_s):
                 row = rows.of_node(node, self.incidents_by_node, self._clock.now())
                 await node_rows.save(self._db, row)
+            if now_s - self._started_s >= self._settings.forget_after_s:  # agents had time to come
+                await self._ledger.end_abandoned(self._settings.abandon_after_s)
         if now_s >= self._prune_due_s:
             self._prune_due_s = now_s + PRUNE_EVERY_S
             await retention.prune(

@@ -11,6 +11,7 @@ from hangwatch_server.detect import Memory
 from hangwatch_server.model import Finding, Incident, Job, Kind, Snapshot, State, Verdict
 from hangwatch_server.watch import verdicts
 
+TELL_EVERY_S = 1.0
 TIMELINE_POINTS = 1800  # half an hour at one a second
 
 
@@ -44,6 +45,8 @@ class Watched:
     applied_key: verdicts.Key | None = None
     applied_over: bool = False
     incident: Incident | None = None  # the one that the verdict names
+    told: tuple[Verdict, JobMeta] | None = None  # what listeners were last told of
+    told_s: float = 0.0
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=TIMELINE_POINTS))
 
     def mark(self, now_s: float) -> None:
@@ -51,6 +54,17 @@ class Watched:
         if self.points and now_s - self.points[-1].at_s < 1.0:
             return
         self.points.append(Point(now_s, self.meta.calls, self.meta.reporting, self.verdict.state))
+
+    def is_news(self, now_s: float) -> bool:
+        """Whether to tell listeners: of another verdict at once, of moved numbers once a second."""
+        now = (self.verdict, self.meta)
+        if now == self.told:
+            return False
+        is_same = self.told is not None and verdicts.key(self.told[0]) == verdicts.key(now[0])
+        if is_same and now_s - self.told_s < TELL_EVERY_S:
+            return False
+        self.told, self.told_s = now, now_s
+        return True
 
     def job(self, now_s: float) -> Job:
         """The job as lists and pages show it."""

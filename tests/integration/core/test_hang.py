@@ -44,9 +44,9 @@ async def test_hung_job_is_suspected_then_hung_with_incident_and_stored_captures
             incident = await incident_rows.find(server.services.db, hung.incident or "")
             held = await watch.hold(JOB, 30)
             page, _ = await watch.jobs()
-            tree = await server.services.captures.tree(
-                (await capture_rows.of_incident(server.services.db, hung.incident or ""))[0].id
-            )
+            linked = await capture_rows.of_incident(server.services.db, hung.incident or "")
+            earliest = linked[0].requested_at
+            tree = await server.services.captures.tree(linked[0].id)
 
     assert suspected.incident is not None
     assert (hung.kind, hung.culprit_ranks, hung.waiting) == (Kind.MISSING_RANKS, "2", "0-1,3")
@@ -54,6 +54,7 @@ async def test_hung_job_is_suspected_then_hung_with_incident_and_stored_captures
     assert hung.culprits[0].where == "train.py:88 in prepare"
     assert incident is not None
     assert incident.state is IncidentState.CONFIRMED
+    assert earliest < incident.opened_at  # what was captured before the suspicion is linked
     assert held.evidence_stored
     assert [item.state for item in page] == [State.HUNG]
     assert tree.classes
@@ -82,6 +83,27 @@ async def test_progress_after_a_hang_resolves_the_incident(database_url: str) ->
     assert calm.incident is None
     assert calm.index > hung.index
     assert active is None
+
+
+async def test_incident_ends_when_its_nodes_do_not_come_back(database_url: str) -> None:
+    changes = {"abandon_after_s": 1.0, "forget_after_s": 30.0}
+    async with house.open_house(database_url, SPEED, **changes) as server:
+        job = synthetic.Job(server.clock.monotonic_s, odd_op="broadcast")
+        watch = server.services.watch
+        token = await server.token("node-a")
+        async with synthetic.agent(server.url, token, "node-a", job, range(4)):
+            await until(lambda: watch.job(JOB), lambda found: found.reporting == 4)
+            job.stall()
+            hung = await until(
+                lambda: watch.verdict(JOB), lambda verdict: verdict.state is State.HUNG
+            )
+        ended = await until(
+            lambda: incident_rows.find(server.services.db, hung.incident or ""),
+            lambda found: found is not None and found.ended_at is not None,
+        )
+
+    assert ended is not None
+    assert (ended.state, ended.end_reason) == (IncidentState.ENDED, "job not seen any more")
 
 
 async def test_restarted_job_is_the_same_job_attempt_two_and_ends_the_incident(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -39,6 +40,33 @@ async def test_open_incident_is_hidden_and_holds_its_verdict(db: Database, lease
         ("", "open", "no progress for 10 s")
     ]
     assert (await incidents.list_page(db))[0] == []
+
+
+async def test_captures_since_the_stall_began_become_the_incidents(
+    db: Database, lease: Lease
+) -> None:
+    """The first are asked for before the suspicion; older ones belong to nothing."""
+    verdict = make.verdict()
+    for name, before_s in (("old", 60.0), ("first", 2.0)):
+        at = verdict.since - timedelta(seconds=before_s)
+        await captures.create(db, replace(make.capture(name), requested_at=at))
+
+    incident = await incidents.open_incident(db, lease, verdict)
+    await captures.create(db, replace(make.capture("late"), requested_at=verdict.since))
+    confirmed = await incidents.confirm(db, lease, incident.id, verdict)
+
+    assert incident.captures == ("first",)
+    assert confirmed.captures == ("first", "late")
+
+
+async def test_incident_of_a_job_that_is_not_seen_any_more_is_abandoned(
+    db: Database, lease: Lease
+) -> None:
+    incident = await incidents.open_incident(db, lease, make.verdict())
+    age_s = (datetime.now(UTC) - make.job().last_seen).total_seconds()
+
+    assert await incidents.abandoned(db, age_s + 3600) == []
+    assert [item.id for item in await incidents.abandoned(db, age_s - 3600)] == [incident.id]
 
 
 async def test_second_active_incident_of_an_attempt_is_the_first_one(

@@ -91,10 +91,10 @@ def _unheard(case: Case) -> Judgement | None:
         return State.UNKNOWN, "the waiting ranks are not heard", None
     if case.stalled_s < case.limits.suspect_after_s or not case.finding.culprits:
         return None
-    unseen = [view.rank for view in case.views() if view.beat is None]
+    lost = [v for v in case.views() if v.node and v.link is Link.LOST]
+    unseen = [view.rank for view in case.views() if view.beat is None and view not in lost]
     if unseen and case.finding.kind is not Kind.INCOMPLETE_RENDEZVOUS:
-        return State.UNKNOWN, f"rank {ranges.text(unseen)} is waited for, but never reported", None
-    lost = [v for v in case.views() if v.beat is not None and v.link is Link.LOST]
+        return State.UNKNOWN, f"rank {ranges.text(unseen)} is waited for, but not reported", None
     return _lost(case, lost) if lost and len(lost) == len(case.views()) else None
 
 

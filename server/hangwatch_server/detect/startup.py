@@ -18,12 +18,17 @@ def judge(
     world_size: int,
     s: DetectSettings,
 ) -> tuple[State, str]:
-    """The state of an incomplete rendezvous; `motions` are those of the absent ranks that exist."""
-    existing = [view.rank for view in absent if view.beat is not None]
+    """The state of an incomplete rendezvous; `motions` are those of the absent ranks that exist.
+
+    How long nobody was seen counts from when we began to look: a server that has just started has
+    not heard all agents yet, however old the wait is.
+    """
+    existing = [view.rank for view in absent if view.beat is not None or view.node]
+    looked_s = min((view.age_s for view in absent if view.beat is None), default=stalled_s)
     nobody_s = s.rendezvous_absent_s + s.rendezvous_per_rank_s * world_size
     if Motion.FROZEN in motions and stalled_s >= s.rendezvous_frozen_s:
         return State.HUNG, "an absent rank's process exists and is frozen elsewhere"
-    if not existing and stalled_s >= nobody_s:
+    if not existing and min(stalled_s, looked_s) >= nobody_s:
         return State.HUNG, f"no process of the absent ranks was seen in {nobody_s:.0f} s"
     if existing and stalled_s >= s.rendezvous_working_s:
         return State.HUNG, f"the absent ranks did not come in {s.rendezvous_working_s:.0f} s"

@@ -12,7 +12,7 @@ from hangwatch_agent.wire import ChildFacts, ProcessFacts
 from hangwatch_server.diagnose import leaving, process
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
-from hangwatch_server.model import Activity, Condition, Link, StackFacts
+from hangwatch_server.model import Activity, Condition, Link, RankView, StackFacts
 
 _BY_ACTIVITY = {
     Activity.COLLECTIVE: Condition.IN_COLLECTIVE,
@@ -44,7 +44,7 @@ def of_rank(
     """The culprit's state; `waiting` are the stacks at hand of the ranks that wait for it."""
     view = looked.view(rank)
     if view is None or view.beat is None:
-        return State(Condition.UNKNOWN, detail="no process of it was ever seen")
+        return _unreported(view)
     facts = view.beat.process
     fate = looked.fate(rank)
     stack = looked.recent_stack(rank)
@@ -66,6 +66,16 @@ def of_rank(
     if is_queued:
         return State(Condition.GPU_BUSY, where, "its GPU has not started the collective")
     return State(Condition.UNKNOWN, where)
+
+
+def _unreported(view: RankView | None) -> State:
+    """A rank without a heartbeat; its node is known when an earlier server saw its process."""
+    if view is None or not view.node:
+        return State(Condition.UNKNOWN, detail="no process of it was ever seen")
+    if view.link is Link.LIVE:
+        return State(Condition.UNKNOWN, detail="its node does not report it any more")
+    condition = Condition.NODE_LOST if view.link is Link.LOST else Condition.UNKNOWN
+    return State(condition, detail="its node has not reported since this server started")
 
 
 def stuck_child(facts: ProcessFacts) -> ChildFacts | None:

@@ -72,8 +72,9 @@ def _expected(
 
 def _level(survey: Survey, what: str, rank: int) -> str:
     """ "" when it came; "gone" also when no process of it was ever seen."""
-    beat = survey.beat(rank)
-    fate = survey.fate(rank)
+    view, beat, fate = survey.view(rank), survey.beat(rank), survey.fate(rank)
+    if beat is None and view is not None and view.node:
+        return "unknown"  # it had a process before this server started
     if beat is None or fate is Fate.GONE:
         return "gone"
     if what == INIT and (beat.is_initialised or beat.is_destroyed):

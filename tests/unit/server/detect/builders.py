@@ -70,11 +70,17 @@ def changed(given: wire.RankBeat, **fields: object) -> wire.RankBeat:
 
 
 def view(
-    given: wire.RankBeat | None, rank: int | None = None, link: Link = Link.LIVE, age_s: float = 0.0
+    given: wire.RankBeat | None,
+    rank: int | None = None,
+    link: Link = Link.LIVE,
+    age_s: float = 0.0,
+    node: str | None = None,
 ) -> model.RankView:
+    """A rank without a heartbeat has no node, unless one is given as after a server's restart."""
     number = given.rank if given is not None else rank
     assert number is not None
-    return model.RankView(rank=number, node=f"node-{number}", link=link, age_s=age_s, beat=given)
+    name = node if node is not None else f"node-{number}" if given is not None else ""
+    return model.RankView(rank=number, node=name, link=link, age_s=age_s, beat=given)
 
 
 def snapshot(

@@ -214,6 +214,28 @@ def test_culprit_on_a_node_that_is_not_heard_is_unknown_for_a_minute() -> None:
     assert clock.first(State.HUNG) == 60
 
 
+def test_node_that_died_while_the_server_was_down_is_hung_after_a_minute_too() -> None:
+    """Its rank is known from the database alone; before that nothing is said for certain."""
+
+    def beats(at_s: float) -> list[RankView]:
+        views = stuck()(at_s)
+        views[2] = view(None, rank=2, node="node-2", link=Link.LOST, age_s=at_s)
+        return views
+
+    clock = Clockwork(beats, finding).run(70)
+
+    assert clock.first(State.HUNG) == 60
+
+
+def test_rank_that_its_node_reports_no_more_is_never_hung() -> None:
+    def beats(at_s: float) -> list[RankView]:
+        views = stuck()(at_s)
+        views[2] = view(None, rank=2, node="node-2", age_s=at_s)
+        return views
+
+    assert Clockwork(beats, finding).run(400).states()[-1] is State.UNKNOWN
+
+
 def test_server_that_hears_almost_nobody_blames_no_node() -> None:
     def beats(at_s: float) -> list[RankView]:
         views = [view(beat(r), link=Link.LOST, age_s=at_s) for r in range(1, 4)]

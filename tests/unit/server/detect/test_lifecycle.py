@@ -90,12 +90,24 @@ def test_rendezvous_without_a_process_of_the_absent_rank_is_hung_after_a_minute(
         return finding(at_s, (1,), kind=Kind.INCOMPLETE_RENDEZVOUS, waiting="0")
 
     def beats(at_s: float) -> list[model.RankView]:
-        return [view(changed(beat(0, counter=0), groups=())), view(None, rank=1)]
+        return [view(changed(beat(0, counter=0), groups=())), view(None, rank=1, age_s=at_s)]
 
     clock = Clockwork(beats, found).run(70)
 
     assert clock.first(State.SUSPECTED) == 10
     assert clock.first(State.HUNG) == 61
+
+
+def test_server_that_just_started_calls_no_old_rendezvous_hung_before_it_has_looked() -> None:
+    """The wait is five minutes old, but the absent rank's agent may only be about to reconnect."""
+
+    def found(at_s: float) -> Finding:
+        return finding(300 + at_s, (1,), kind=Kind.INCOMPLETE_RENDEZVOUS, waiting="0")
+
+    def beats(at_s: float) -> list[model.RankView]:
+        return [view(changed(beat(0, counter=0), groups=())), view(None, rank=1, age_s=at_s)]
+
+    assert Clockwork(beats, found).run(70).first(State.HUNG) == 61
 
 
 def test_rendezvous_with_a_frozen_absent_rank_is_hung_before_twenty_seconds() -> None:

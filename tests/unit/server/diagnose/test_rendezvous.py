@@ -6,7 +6,7 @@ from tests.unit.server.diagnose import builders as make
 
 from hangwatch_agent import wire
 from hangwatch_server.diagnose import diagnose
-from hangwatch_server.model import Activity, Condition, Kind, RankView
+from hangwatch_server.model import Activity, Condition, Kind, Link, RankView
 
 
 def waiting(rank: int, expected: int, *, detail: str = "env://") -> RankView:
@@ -23,6 +23,17 @@ def test_rank_without_any_process_is_named_although_the_job_is_one_larger_than_r
     assert found.waiting == "0-1"
     assert found.culprits[0].pid is None
     assert any("MASTER_PORT" in hint for hint in found.hints)
+
+
+def test_rank_known_from_before_the_servers_restart_is_not_said_to_have_no_process() -> None:
+    known = RankView(rank=1, node="node-b", link=Link.LATE, age_s=3.0, beat=None)
+
+    found = diagnose(make.snapshot([waiting(0, 2), known], []))[0]
+
+    assert not found.is_hard
+    assert found.confidence <= 0.5
+    assert found.culprits[0].condition is Condition.UNKNOWN
+    assert "has not reported since this server started" in found.summary
 
 
 def test_rank_whose_process_is_elsewhere_is_named_with_its_place() -> None:

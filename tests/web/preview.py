@@ -113,6 +113,16 @@ class SceneCaptures:
         await self.get(capture_id)
         return "rank 5\n  train.py:88 __getitem__\n"
 
+    async def incident_tree(
+        self, incident_id: str, *, native: bool = False, framework: bool = True
+    ) -> model.Tree:
+        captures = next(row for row in self._scene.incidents if row.id == incident_id).captures
+        empty = model.Tree(capture="", roots=(), classes=(), missing=())
+        return self._scene.trees[captures[-1]] if captures else empty
+
+    async def incident_text(self, incident_id: str) -> str:
+        return "rank 5\n  train.py:88 __getitem__\n"
+
     async def request(self, job_id: str, **asked: object) -> model.Capture:
         return self._scene.captures["cap-taking"]
 

@@ -11,7 +11,7 @@ from fastapi.responses import PlainTextResponse, RedirectResponse
 from hangwatch_server.db import audit
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.errors import HangwatchError, NotFoundError
-from hangwatch_server.model import Incident, IncidentState, PathStep, Tree
+from hangwatch_server.model import Incident, IncidentState, PathStep
 from hangwatch_server.pages import (
     access,
     commands,
@@ -70,8 +70,7 @@ async def list_live(
 @router.get("/incidents/{incident_id}.txt", response_class=PlainTextResponse)
 async def incident_text(house: access.House, incident_id: str) -> str:
     incident = await _find(house, incident_id)
-    capture = incident.captures[-1] if incident.captures else ""
-    stacks = await house.captures.text(capture) if capture else ""
+    stacks = await house.captures.incident_text(incident_id) if incident.captures else ""
     return text_page.of_incident(incident, stacks)
 
 
@@ -178,10 +177,9 @@ async def _values(
 ) -> render.Values:
     incident = await _find(house, incident_id)
     is_active = incident.state in ACTIVE
-    capture = incident.captures[-1] if incident.captures else None
-    tree = await _tree(house, capture, native)
+    tree = await house.captures.incident_tree(incident_id, native=native)
     culprits = [
-        (culprit, *(stack_segments.stack_of(tree, culprit.rank) if tree else ((), None)))
+        (culprit, *stack_segments.stack_of(tree, culprit.rank))
         for culprit in incident.verdict.culprits
     ]
     heading = headline.of_incident(incident)
@@ -197,22 +195,11 @@ async def _values(
         "path_steps": await _path(house, incident, rank, is_active),
         "rank": rank,
         "ring": drawing.ring(incident.verdict.cycle),
-        "capture": capture,
-        "tree": tree,
-        "segments": stack_segments.of_tree(tree) if tree else (),
+        "captures": incident.captures,
+        "segments": stack_segments.of_tree(tree),
         "native": native,
         "commands": commands.of_incident(incident, str(request.base_url)),
     }
-
-
-async def _tree(house: Services, capture: str | None, native: bool) -> Tree | None:
-    """The stacks taken last; None when a capture was deleted, which must not take the page down."""
-    if capture is None:
-        return None
-    try:
-        return await house.captures.tree(capture, native=native, framework=True)
-    except NotFoundError:
-        return None
 
 
 async def _path(

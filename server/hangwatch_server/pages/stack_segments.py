@@ -38,8 +38,13 @@ class StackLine:
 
 
 def of_tree(tree: Tree) -> tuple[Segment, ...]:
-    """The blocks of a tree, the smallest set of ranks first: the odd one is the interesting one."""
-    return _segments(tree.roots)
+    """The blocks of a tree, the smallest set of ranks first: the odd one is the interesting one.
+
+    Ranks come before their children, whose named roots stand for no frame.
+    """
+    ranks = [root for root in tree.roots if root.file]
+    children = [root for root in tree.roots if not root.file]
+    return _segments(ranks) + _segments(children)
 
 
 def stack_of(tree: Tree, rank: int) -> tuple[tuple[StackLine, ...], StackClass | None]:

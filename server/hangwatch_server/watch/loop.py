@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from hangwatch_agent import wire
 from hangwatch_server import detect, diagnose, logs, metrics, ranges
@@ -24,7 +24,7 @@ from hangwatch_server.detect import Decision, DetectSettings, Memory, Wish
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.model import Finding, Kind, Link, Snapshot
 from hangwatch_server.settings import ServerSettings
-from hangwatch_server.watch import advice, guard, rows, verdicts
+from hangwatch_server.watch import advice, findings, guard, rows, verdicts
 from hangwatch_server.watch.leases import Leases
 from hangwatch_server.watch.ledger import Ledger
 from hangwatch_server.watch.samples import Samples
@@ -192,6 +192,8 @@ class Loop:
 
     def part_arrived(self, job: str, node: str, part: wire.CapturePart, now_s: float) -> None:
         """Take a part of a capture into the next snapshots (captures.service.PartSink)."""
+        if job not in self.watched:
+            return  # late, of a job that has left memory: nothing would ever forget it again
         self._samples.add(job, part, now_s)
         if part.entries:
             self._board.merge_entries(part, now_s)
@@ -247,20 +249,8 @@ def _judge(
     snapshot: Snapshot, memory: Memory, before: Finding, limits: DetectSettings
 ) -> tuple[Finding, Memory, Decision]:
     if detect.needs_diagnosis(snapshot, memory, limits):
-        finding = _continued(diagnose.diagnose(snapshot), before, memory)
+        finding = findings.main(diagnose.diagnose(snapshot), before, memory)
     else:
         finding = Finding(kind=Kind.NONE, coverage=verdicts.coverage(snapshot), confidence=1.0)
     memory, decision = detect.step(memory, snapshot, finding, limits)
-    if memory.over_since_s is not None and before.kind is not Kind.NONE:
-        finding = before  # the last one with somebody alive says why the job ended
-    return finding, memory, decision
-
-
-def _continued(findings: Sequence[Finding], before: Finding, memory: Memory) -> Finding:
-    """The main finding, but that of a confirmed hang while it lasts.
-
-    A younger stall that holds up more ranks would set the clock back, and look like progress.
-    """
-    if memory.stall is not None and memory.stall.is_hung:
-        return next((item for item in findings if item.key == before.key), findings[0])
-    return findings[0]
+    return findings.last(finding, before, memory), memory, decision

@@ -16,7 +16,7 @@ import weakref
 from types import FrameType
 from typing import Any, Callable
 
-from . import counters, groups
+from . import counters, dynamo, groups
 
 P2P = {"send": "send", "recv": "recv", "recv_anysource": "recv_any"}
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
@@ -136,6 +136,7 @@ class Calls:
                 self._end(call, process_group, raw, work)
             return work
 
+        dynamo.keep_out(watched)
         return watched
 
     def _enter(
@@ -207,8 +208,7 @@ class Calls:
             self._lacks["calls"] = f"a call of {call.op} could not be followed to its end"
 
     def _follow(self, call: Call, work: Any) -> None:
-        pending, key = self._pending, id(call)
-        call.work = weakref.ref(work, lambda _: pending.pop(key, None))
+        call.work = weakref.ref(work, functools.partial(self._pending.pop, id(call)))
 
     def in_flight(self) -> list[Call]:
         """Calls that are not finished, oldest first."""

@@ -202,6 +202,16 @@ def test_one_import_line_is_enough_and_the_exit_is_marked(
     assert (mark.code, mark.exception) == (code, exception)
 
 
+def test_compiler_is_kept_out_of_the_probe(start: Starter) -> None:
+    job = start("compiled.py")
+
+    assert job.wait() == 0
+    found = (job.signals / "compiled").read_text()
+    assert "compiled.py" in found
+    assert "hangwatch" not in found
+    assert "_getframe" not in found
+
+
 def test_kill_switch_leaves_no_trace(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANGWATCH_DISABLE", "1")
     job = start("alone.py", "1")

@@ -106,6 +106,36 @@ async def test_incident_ends_when_its_nodes_do_not_come_back(database_url: str) 
     assert (ended.state, ended.end_reason) == (IncidentState.ENDED, "job not seen any more")
 
 
+async def test_hung_job_that_was_killed_for_no_known_reason_ends_its_incident(
+    database_url: str,
+) -> None:
+    """As when its user gives up on it: that is no failure of its own, and nobody waits any more."""
+    async with house.open_house(database_url, SPEED) as server:
+        job = synthetic.Job(server.clock.monotonic_s, odd_op="broadcast")
+        watch = server.services.watch
+        token = await server.token("node-a")
+        async with synthetic.agent(server.url, token, "node-a", job, range(4)):
+            await until(lambda: watch.job(JOB), lambda found: found.reporting == 4)
+            job.stall()
+            hung = await until(
+                lambda: watch.verdict(JOB), lambda verdict: verdict.state is State.HUNG
+            )
+            job.processes_gone = set(range(4))
+            incident = await until(
+                lambda: incident_rows.find(server.services.db, hung.incident or ""),
+                lambda found: found is not None and found.ended_at is not None,
+            )
+            over = await until(
+                lambda: watch.verdict(JOB), lambda verdict: verdict.summary.startswith("The job")
+            )
+
+    assert incident is not None
+    assert (incident.state, incident.end_reason) == (IncidentState.ENDED, "job ended")
+    assert incident.culprit_ranks == "2"
+    assert (over.state, over.incident, over.culprit_ranks) == (State.UNKNOWN, hung.incident, "2")
+    assert "nobody knows why. Before that: Rank 2 (node-a" in over.summary
+
+
 async def test_restarted_job_is_the_same_job_attempt_two_and_ends_the_incident(
     database_url: str,
 ) -> None:

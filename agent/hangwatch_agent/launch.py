@@ -15,8 +15,10 @@ Agents on different nodes, and the same agent after a restart of the job, must d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePath
+
+import msgspec
 
 from hangwatch_agent import wire
 
@@ -41,6 +43,18 @@ def launch_of(
         name=_name(environ, argv)[:MAX_NAME],
         restart=_restart(environ),
     )
+
+
+def apart(launch: wire.Launch, uid: int, holders: Iterable[tuple[str, int]]) -> wire.Launch:
+    """The launch under a key of its own where another user's ranks on this node hold its key.
+
+    The key is the job's own word. One run never has two users on one node, so this is a mistake or
+    a forgery, and must not take a rank's place in the other's job. Not part of every key, since
+    nodes need not agree on uids (docs/decisions/0007).
+    """
+    if any(key == launch.key and holder != uid for key, holder in holders):
+        return msgspec.structs.replace(launch, key=f"{launch.key[: MAX_KEY - 12]}@{uid}")
+    return launch
 
 
 def script_of(argv: Sequence[str]) -> str:

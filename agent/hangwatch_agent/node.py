@@ -261,11 +261,13 @@ class Node:
             item.record = self._records[candidate.record][0]
 
     def _begin(self, candidate: Candidate) -> Tracked:
+        found = launch.launch_of(
+            candidate.environ, candidate.arguments, self._start(candidate), self._resolve
+        )
+        holders = ((item.launch.key, item.identity.uid) for item in self._tracked.values())
         return Tracked(
             candidate=candidate,
-            launch=launch.launch_of(
-                candidate.environ, candidate.arguments, self._start(candidate), self._resolve
-            ),
+            launch=launch.apart(found, candidate.identity.uid, holders),
             process=Process(
                 self._proc, candidate.identity, candidate.environ.get("TORCHELASTIC_ERROR_FILE", "")
             ),

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -143,7 +143,13 @@ def run_dir(tmp_path: Path) -> Path:
 
 
 def write_record(
-    run_dir: Path, pid: int, *, ticks: int | None = None, rank: int = 0, launch: str = "job"
+    run_dir: Path,
+    pid: int,
+    *,
+    ticks: int | None = None,
+    rank: int = 0,
+    launch: str = "job",
+    environment: Mapping[str, str] | None = None,
 ) -> Path:
     """A record as the probe of process `pid` would write it."""
     start_ticks = record.start_ticks(pid) if ticks is None else ticks
@@ -158,7 +164,7 @@ def write_record(
         "local_rank": rank,
         "certain": True,
         "initialised": True,
-        "environment": {"HANGWATCH_LAUNCH_ID": launch},
+        "environment": environment or {"HANGWATCH_LAUNCH_ID": launch},
         "groups": groups,
     }
     writer = record.Writer(str(run_dir), pid, start_ticks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,36 @@ def test_error_file_of_another_user_or_behind_a_link_is_not_read(tmp_path: Path)
     assert process.read_error_file(str(file), os.geteuid() + 1) == ""
     assert process.read_error_file(str(link), os.geteuid()) == ""
     assert process.read_error_file("/dev/zero", 0) == ""
+
+
+def test_hostile_environment_in_a_record_ends_nothing(
+    run_dir: Path, rank_process: subprocess.Popen[bytes]
+) -> None:
+    environment = {"MASTER_ADDR": "a" * 300, "TORCHELASTIC_ERROR_FILE": "/a\0b"}
+    make.write_record(run_dir, rank_process.pid, environment=environment)
+    node = make.node_of(run_dir)
+    make.look(node)
+
+    rank_process.kill()
+    rank_process.wait()
+    node.poll(time.monotonic() + 2, time.monotonic_ns())
+
+    assert [item.facts.state for item in node.tracked] == ["gone"]
+
+
+def test_folder_in_place_of_an_old_record_is_left_alone(
+    run_dir: Path, rank_process: subprocess.Popen[bytes]
+) -> None:
+    path = make.write_record(run_dir, rank_process.pid)
+    node = make.node_of(run_dir)
+    make.look(node)
+    rank_process.kill()
+    rank_process.wait()
+    node.poll(time.monotonic() + 2, time.monotonic_ns())
+    path.unlink()
+    path.mkdir()
+
+    node.scan(time.monotonic() + 2000)
+
+    assert path.is_dir()
+    assert node.tracked == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hangwatch_agent.launch import launch_of, script_of
+from hangwatch_agent.launch import apart, launch_of, script_of
 
 ARGV = ("python", "-u", "/home/ann/train.py", "--lr", "1")
 TORCHRUN = {"MASTER_ADDR": "n1", "MASTER_PORT": "29500", "TORCHELASTIC_RUN_ID": "none"}
@@ -94,3 +94,13 @@ def test_oversized_values_are_cut() -> None:
 )
 def test_script_of_a_command_line(argv: tuple[str, ...], script: str) -> None:
     assert script_of(argv) == script
+
+
+def test_key_that_another_user_of_the_node_holds_is_not_shared() -> None:
+    launch = launch_of({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "1"}, ARGV, "")
+    long = launch_of({"HANGWATCH_LAUNCH_ID": "x" * 9999}, ARGV, "")
+
+    assert apart(launch, 1000, []) == launch
+    assert apart(launch, 1000, [(launch.key, 1000), ("other", 1001)]) == launch
+    assert apart(launch, 1001, [(launch.key, 1000)]).key == f"{launch.key}@1001"
+    assert len(apart(long, 2**32 - 1, [(long.key, 0)]).key) <= 200

@@ -93,7 +93,7 @@ def test_command_that_cannot_begin_says_why_in_words(
     code: int,
     tmp_path: Path,
 ) -> None:
-    done = commands.hangwatch(*arguments, **{"XDG_RUNTIME_DIR": str(tmp_path), **environ})
+    done = commands.hangwatch(*arguments, **{"HANGWATCH_RUN_DIR": str(tmp_path), **environ})
 
     commands.assert_refused(done, *words, code=code)
 

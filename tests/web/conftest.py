@@ -6,26 +6,16 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import uvicorn
 from fastapi import FastAPI
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 from tests.support import waiting
+from tests.support.browser import launch
 from tests.web import preview, scenes
 
-SYSTEM_BROWSER = Path("/usr/bin/chromium")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+DEADLINE_MS = 30_000
 
 
 class Site:
@@ -45,16 +35,15 @@ class Site:
 
 @pytest.fixture(scope="session")
 def playwright() -> Iterator[Playwright]:
+    # Deadlines, not measurements: a loaded machine may take its time over a swap.
+    expect.set_options(timeout=DEADLINE_MS)
     with sync_playwright() as started:
         yield started
 
 
 @pytest.fixture(scope="session")
 def browser(playwright: Playwright) -> Iterator[Browser]:
-    """Playwright's own browser where it is installed, else the system's Chromium."""
-    own = Path(playwright.chromium.executable_path)
-    path = own if own.exists() else SYSTEM_BROWSER
-    launched = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+    launched = launch(playwright)
     yield launched
     launched.close()
 

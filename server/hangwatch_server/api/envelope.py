@@ -1,4 +1,5 @@
-"""The ASGI layer around every request: its id, the security headers, and the last error boundary.
+"""The ASGI layer around every request: its id, its size limit, the security headers, and the last
+error boundary.
 
 Plain ASGI rather than Starlette's BaseHTTPMiddleware, which would buffer streams and hide
 disconnects.
@@ -9,14 +10,19 @@ from __future__ import annotations
 import re
 import uuid
 
+from fastapi import HTTPException
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hangwatch_server import logs, metrics
 from hangwatch_server.api import problems
 
 _log = logs.get()
+# Bodies are read before the caller is known; the largest that makes sense is a long rank range.
+MAX_BODY_BYTES = 1024 * 1024
+_TOO_LARGE = f"a request's body has at most {MAX_BODY_BYTES} bytes here"
 _GIVEN_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 SECURITY_HEADERS = {
     "content-security-policy": (
@@ -45,13 +51,11 @@ class Envelope:
         request.state.request_id = _request_id(request)
         reply = _Reply(send, request.state.request_id, _caching(scope["path"]))
         try:
-            if _has_nul(scope):
-                detail = "the address holds a NUL character, which no name here has"
-                await problems.document(request, 400, "bad-request", detail)(
-                    scope, receive, reply.send
-                )
+            refusal = _refusal(request)
+            if refusal is not None:
+                await refusal(scope, receive, reply.send)
                 return
-            await self._app(scope, receive, reply.send)
+            await self._app(scope, _Bounded(receive).receive, reply.send)
         except Exception:
             # The boundary of a request: a defect in one must not be shown raw, nor go unseen.
             _log.exception("request_failed", id=request.state.request_id, path=scope["path"])
@@ -60,6 +64,22 @@ class Envelope:
             await problems.internal(request)(scope, receive, reply.send)
         finally:
             metrics.http_requests.labels(status=str(reply.status)).inc()
+
+
+class _Bounded:
+    """Passes a body on up to the limit, for bodies that do not say their size before."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._size_bytes = 0
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._size_bytes += len(message.get("body", b""))
+        if self._size_bytes > MAX_BODY_BYTES:
+            # FastAPI's own class: of all errors it lets only this one out of its body parser.
+            raise HTTPException(413, _TOO_LARGE)
+        return message
 
 
 class _Reply:
@@ -82,6 +102,17 @@ class _Reply:
                 headers.setdefault(name, value)
             headers.setdefault("cache-control", self._caching)
         await self._send(message)
+
+
+def _refusal(request: Request) -> Response | None:
+    """Why this request goes no further, if it does not."""
+    if _has_nul(request.scope):
+        detail = "the address holds a NUL character, which no name here has"
+        return problems.document(request, 400, "bad-request", detail)
+    size = request.headers.get("content-length", "")
+    if size.isdecimal() and int(size) > MAX_BODY_BYTES:
+        return problems.document(request, 413, "too-large", _TOO_LARGE)
+    return None
 
 
 def _request_id(request: Request) -> str:

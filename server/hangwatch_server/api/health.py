@@ -29,6 +29,7 @@ class Readiness:
     database: str  # "ok", else why not
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get(
     "/healthz", summary="Whether the process answers", responses=examples.of(examples.HEALTH)
 )
@@ -36,6 +37,7 @@ async def healthz() -> Health:
     return Health(status="ok", version=hangwatch_server.__version__)
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get(
     "/readyz",
     summary="Whether the server can do its work; 503 when not",

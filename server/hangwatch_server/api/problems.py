@@ -48,6 +48,7 @@ _TITLES = {
     "data-folder": "The data folder cannot be used",
     "refused": "The request cannot be carried out",
     "bad-request": "The request is not understood",
+    "too-large": "The request is too large",
     "internal": "A defect of Hangwatch",
 }
 
@@ -120,13 +121,18 @@ async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # registered for nothing else
     if error.status_code == 404 and _is_page(request):
         return boundary.error_page(request, 404, f"There is nothing at {request.url.path}.")
-    slug = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+    slug = _slug(error.status_code)
     detail = error.detail
     if error.status_code == 404:
         detail = f"there is nothing at {request.url.path}: see /openapi.json for all addresses"
     response = document(request, error.status_code, slug, detail)
     response.headers.update(error.headers or {})
     return response
+
+
+def _slug(status: int) -> str:
+    # The standard library's phrase for 413 differs between Python versions; a type must not.
+    return "too-large" if status == 413 else HTTPStatus(status).phrase.lower().replace(" ", "-")
 
 
 def _part(raw: dict[str, Any]) -> Part:  # pydantic's own, untyped error records

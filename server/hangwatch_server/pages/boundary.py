@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 
 from hangwatch_server import errors, security
 from hangwatch_server.pages import render
@@ -54,6 +55,8 @@ class PageRoute(APIRoute):
                 return error_page(request, _status_of(error), str(error))
             except RequestValidationError as error:
                 return error_page(request, 422, _invalid_text(error))
+            except HTTPException as error:
+                return error_page(request, error.status_code, error.detail)
             except Exception:
                 # The request boundary: without this the reader would see an empty response.
                 _log.exception("page_failed path=%s", request.url.path)

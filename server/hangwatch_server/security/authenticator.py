@@ -65,8 +65,9 @@ class Authenticator:
 
     async def revoke(self, token_id: str) -> bool:
         """Return False when no live token has this id."""
-        self._cache.clear()
-        return bool(await tokens.revoke(self._db, token_id))
+        is_revoked = await tokens.revoke(self._db, token_id)
+        self._cache.clear()  # only now: a check meanwhile would have remembered it as live
+        return is_revoked
 
     async def bootstrap(self, configured: str = "") -> str | None:
         """Make sure that an admin can get in; return the text of a token made just now, to print.

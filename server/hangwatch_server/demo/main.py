@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import shutil
 import signal
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 from hangwatch_server.demo import cases, judge, report
 from hangwatch_server.demo.cases import Case, Evidence
@@ -18,6 +20,7 @@ from hangwatch_server.errors import HangwatchError
 from hangwatch_server.model import State
 
 POLL_S = 0.25
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # How long each kind of case may take from its start to its end, generous for a loaded machine.
 DEADLINE_S = {
     Evidence.HARD: 90.0,
@@ -28,7 +31,7 @@ DEADLINE_S = {
 
 
 def main(*, case_name: str | None, once: bool, list_only: bool, connect: Connect) -> int:
-    """Return 0 only when the case's verdict is the right one."""
+    """Return 0 only when the case's verdict is the right one; KeyboardInterrupt before that."""
     if list_only:
         for case in cases.load():
             print(f"{case.name:20} {case.title}")
@@ -42,34 +45,49 @@ def main(*, case_name: str | None, once: bool, list_only: bool, connect: Connect
 
 @contextlib.contextmanager
 def _stage(connect: Connect) -> Iterator[Stage]:
-    # SIGTERM must end the stage's processes too.
-    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
-    folder = make_folder(Path(tempfile.mkdtemp(prefix="hangwatch-demo-")))
+    """A stage in a folder of its own; whatever happens, nothing of it is left."""
+    folder = Path(tempfile.gettempdir()) / f"hangwatch-demo-{secrets.token_hex(8)}"
     stage = Stage(folder, connect)
+    for number in STOP_SIGNALS:
+        signal.signal(number, _interrupt)
     try:
+        folder.mkdir(mode=0o700)
+        make_folder(folder)
         yield stage
-    except KeyboardInterrupt:
-        print("\nstopping")
     finally:
+        _ignore_signals()
         stage.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    _ignore_signals()
+    _say("\nstopping")
+    raise KeyboardInterrupt
+
+
+def _ignore_signals() -> None:
+    """From here on the end is under way, and a second Ctrl-C must not cut it short."""
+    for number in STOP_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _play(stage: Stage, case: Case, once: bool) -> int:
-    print(f"case {case.name}: {case.title}")
-    print("starting the server with its own Postgres …")
+    _say(f"case {case.name}: {case.title}")
+    _say("starting the server with its own Postgres …")
     stage.start_server()
-    print("starting two agents: node-a and node-b …")
+    _say("starting two agents: node-a and node-b …")
     stage.start_agents()
-    print(f"starting the job: {case.ranks} ranks, {case.program}; see {stage.url}/")
+    _say(f"starting the job: {case.ranks} ranks, {case.program}; see {stage.url}/")
     started_s = time.monotonic()
     job = stage.start_job(case, case.name)
     verdict = _await_verdict(stage, job, started_s + DEADLINE_S[case.evidence])
     found = judge.differences(case, verdict)
     _print_outcome(stage, verdict, found, time.monotonic() - started_s)
     if not once:
-        print("Ctrl-C ends the job, the agents and the server.")
-        signal.pause()
+        _say("Ctrl-C ends the job, the agents and the server.")
+        with contextlib.suppress(KeyboardInterrupt):  # the end that was offered, not a failure
+            signal.pause()
     return 1 if found else 0
 
 
@@ -80,7 +98,7 @@ def _await_verdict(stage: Stage, job: RunningJob, deadline_s: float) -> dict[str
         verdict = find_verdict(stage, job.name)
         if verdict is not None and verdict["state"] != shown:
             shown = verdict["state"]
-            print(f"  {shown}: {verdict['summary'] or verdict['limits']['why']}")
+            _say(report.row(shown, verdict["summary"] or verdict["limits"]["why"]))
         if verdict is not None and is_final(job.case, verdict):
             return verdict
         if time.monotonic() > deadline_s:
@@ -110,12 +128,16 @@ def _print_outcome(stage: Stage, verdict: dict[str, Any], found: list[str], took
     if verdict["incident"]:
         page = f"{stage.url}/incidents/{verdict['incident']}"
     for line in report.verdict_lines(verdict, page):
-        print(line)
+        _say(line)
     if found:
-        print("  not the expected verdict: " + "; ".join(found))
+        _say(report.row("outcome", "not the expected verdict: " + "; ".join(found)))
     else:
-        print(f"  the expected verdict, {took_s:.0f} s after the job's start")
+        _say(report.row("outcome", f"the expected verdict, {took_s:.0f} s after the job's start"))
 
 
 def _job_tail(stage: Stage, job: RunningJob) -> str:
     return "\n".join(stage.tail(log.stem) for log in job.logs)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # at once, into a pipe as well

@@ -7,6 +7,19 @@ from textwrap import fill
 from typing import Any
 
 WIDTH = 92
+_LABEL_WIDTH = 15  # of the longest state, and two spaces
+
+
+def row(label: str, text: str) -> str:
+    """A labelled text, folded so that its further lines stand under its first."""
+    return fill(
+        text,
+        WIDTH,
+        initial_indent=f"  {label:<{_LABEL_WIDTH}}",
+        subsequent_indent=" " * (_LABEL_WIDTH + 2),
+        break_long_words=False,  # paths and addresses are copied whole
+        break_on_hyphens=False,
+    )
 
 
 def verdict_lines(verdict: dict[str, Any], page: str) -> Iterator[str]:
@@ -18,26 +31,27 @@ def verdict_lines(verdict: dict[str, Any], page: str) -> Iterator[str]:
     yield ""
     for culprit in verdict["culprits"]:
         yield from _culprit_lines(culprit)
-    yield f"  waiting    ranks {verdict['waiting'] or '-'}"
+    yield row("waiting", f"ranks {verdict['waiting'] or '-'}")
     for step in verdict["path"]:
-        yield _path_line(step)
+        yield row("path", _path_text(step))
     for hint in verdict["hints"]:
-        yield fill(hint, WIDTH, initial_indent="  hint       ", subsequent_indent=" " * 13)
-    yield f"  limits     {verdict['limits']['why']}"
-    yield f"  page       {page}"
+        yield row("hint", hint)
+    yield row("limits", verdict["limits"]["why"])
+    yield row("page", page)
     yield ""
 
 
 def _culprit_lines(culprit: dict[str, Any]) -> Iterator[str]:
     where = culprit["where"] or "no stack"
     place = culprit["node"] or "no node"
-    yield f"  culprit    rank {culprit['rank']} on {place}, pid {culprit['pid']}"
-    yield f"             {culprit['condition'].replace('_', ' ')}: {where}"
+    pid = f", pid {culprit['pid']}" if culprit["pid"] is not None else ""
+    yield row("culprit", f"rank {culprit['rank']} on {place}{pid}")
+    yield row("", f"{culprit['condition'].replace('_', ' ')}: {where}")
     if culprit["detail"]:
-        yield f"             {culprit['detail']}"
+        yield row("", culprit["detail"])
 
 
-def _path_line(step: dict[str, Any]) -> str:
+def _path_text(step: dict[str, Any]) -> str:
     targets = ", ".join(str(rank) for rank in step["for"])
     tail = f", waits for rank {targets}" if targets else ""
-    return f"  path       rank {step['rank']}: {step['waits_in']}{tail}"
+    return f"rank {step['rank']}: {step['waits_in']}{tail}"

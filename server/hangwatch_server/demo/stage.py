@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import Popen
@@ -70,6 +71,7 @@ class Stage:
     server: Popen[bytes] | None = None
     agents: dict[str, Popen[bytes]] = field(default_factory=dict)
     jobs: list[RunningJob] = field(default_factory=list)
+    mark: str = field(default_factory=lambda: secrets.token_hex(8))
 
     @property
     def url(self) -> str:
@@ -95,7 +97,7 @@ class Stage:
         }
         command = [*hangwatch(), "serve", "--host", "127.0.0.1", "--port", str(self.port)]
         command += ["--data-dir", str(self.folder / "data")]
-        self.server = processes.start(command, environment, self.log("server"))
+        self.server = self._start(command, environment, self.log("server"))
         self._wait("server", self.server, self._is_ready)
 
     def start_agents(self) -> None:
@@ -109,7 +111,7 @@ class Stage:
         token = self.client.post("/tokens", body)["token"]
         command = [*hangwatch(), "agent", "--server", self.url, "--node", node]
         command += ["--run-dir", str(self.run_dir(node))]
-        self.agents[node] = processes.start(command, {"HANGWATCH_TOKEN": token}, self.log(node))
+        self.agents[node] = self._start(command, {"HANGWATCH_TOKEN": token}, self.log(node))
 
     def start_job(self, case: Case, name: str) -> RunningJob:
         """Start the case's program under `hangwatch run`, one launcher per node."""
@@ -118,22 +120,27 @@ class Stage:
         environment = {processes.MARK: mark, "OMP_NUM_THREADS": "1"}
         port = free_port()
         logs = tuple(self.log(f"{name}-{node}") for node in NODES[: case.nodes])
-        launchers = []
+        job = RunningJob(case, name, mark, logs, [])
+        self.jobs.append(job)  # known before it runs: an interrupt may come at any time
         for index, (node, log) in enumerate(zip(NODES, logs, strict=False)):
             command = [*hangwatch(), "run", "--job", name, "--run-dir", str(self.run_dir(node))]
             command += ["--", *launch_command(case, index, port)]
-            launchers.append(processes.start(command, environment, log))
-        job = RunningJob(case, name, mark, logs, launchers)
-        self.jobs.append(job)
+            job.launchers.append(self._start(command, environment, log))
         return job
 
     def stop(self) -> None:
-        for job in self.jobs:
-            job.stop()
-        for agent in self.agents.values():
-            processes.stop(agent)
-        if self.server is not None:
-            processes.stop(self.server)
+        """End jobs, agents, server, then all else with our mark; each whatever another raised."""
+        with contextlib.ExitStack() as ends:  # the last in is the first to run
+            ends.callback(processes.end_marked, processes.STAGE_MARK, self.mark)
+            for process in filter(None, (self.server, *self.agents.values())):
+                ends.callback(processes.stop, process)
+            for job in self.jobs:
+                ends.callback(job.stop)
+
+    def _start(
+        self, command: Sequence[str], environment: Mapping[str, str], log: Path
+    ) -> Popen[bytes]:
+        return processes.start(command, {processes.STAGE_MARK: self.mark, **environment}, log)
 
     def _is_ready(self) -> bool:
         try:

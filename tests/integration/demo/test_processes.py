@@ -1,58 +1,37 @@
-"""Ending the stage's processes: all that belong to a job, and nobody else's."""
+"""Processes of the stage: what they inherit, and that none is left."""
 
 from __future__ import annotations
 
-import secrets
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-from tests.support.waiting import until
 
 from hangwatch_server.demo import processes
 
-PARENT = "import subprocess; subprocess.run(['sleep', '600'], start_new_session=True)"
+pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-def mark() -> str:
-    return secrets.token_hex(8)
-
-
-@pytest.fixture
-def parent(mark: str, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with a child in a session of its own, as torchrun's ranks are."""
-    command = [sys.executable, "-I", "-S", "-c", PARENT]
-    started = processes.start(command, {processes.MARK: mark}, tmp_path / "log")
-    until(lambda: psutil.Process(started.pid).children(), 20, "the child runs")
-    yield started
-    processes.kill_family(started, mark)
-
-
-def test_children_that_outlived_their_launcher_are_ended(
-    parent: subprocess.Popen[bytes], mark: str
+def test_a_setting_of_the_persons_shell_stays_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (child,) = psutil.Process(parent.pid).children()
-    parent.kill()
-    parent.wait()
-    assert child.is_running()
+    monkeypatch.setenv("HANGWATCH_DATABASE_URL", "postgresql://the-real-one")
+    log = tmp_path / "log"
+    program = "import os; print({k: v for k, v in os.environ.items() if 'HANGWATCH' in k})"
 
-    processes.kill_family(parent, mark)
+    started = processes.start([sys.executable, "-c", program], {"HANGWATCH_TOKEN": "t"}, log)
+    started.wait(30)
 
-    until(lambda: not child.is_running() or child.status() == "zombie", 20, "the child ended")
+    assert log.read_text().strip() == "{'HANGWATCH_TOKEN': 't'}"
 
 
-def test_process_that_got_the_pid_of_an_ended_one_keeps_its_children(
-    parent: subprocess.Popen[bytes],
-) -> None:
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    ended.pid = parent.pid
+def test_what_carries_the_mark_is_ended_without_a_handle(tmp_path: Path) -> None:
+    program = "import signal; signal.pause()"
+    mark = {processes.STAGE_MARK: "mark of this test"}
+    started = processes.start([sys.executable, "-c", program], mark, tmp_path / "log")
 
-    processes.kill_family(ended, "mark of nobody")
+    processes.end_marked(processes.STAGE_MARK, "mark of this test")
 
-    assert parent.poll() is None
-    assert psutil.Process(parent.pid).children()
+    assert not psutil.pid_exists(started.pid)
+    started.wait()  # psutil has reaped it; this tells Popen

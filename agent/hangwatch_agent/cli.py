@@ -7,6 +7,7 @@ need it, so that training nodes can do without the server's packages.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -34,6 +35,8 @@ class MissingExtraError(AgentError):
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit with its code; errors are one sentence on stderr."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a C locale cannot write every job's name
     arguments = parser().parse_args(argv)
     try:
         code = arguments.handler(arguments)
@@ -190,7 +193,7 @@ def _server_packages() -> Iterator[None]:
 
 
 def _fail(text: str) -> int:
-    print(f"hangwatch: {text}", file=sys.stderr)
+    output.note(f"hangwatch: {text}")
     return FAILED
 
 

@@ -153,9 +153,12 @@ class Client:
 
     def __init__(self, server: str, token: str = "", ca_file: Path | None = None) -> None:
         self.server = _base(server)
-        self._token = token
-        context = ssl.create_default_context(cafile=str(ca_file)) if ca_file else None
-        self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
+        self._token = _checked(token.strip())
+        self._opener = urllib.request.build_opener(
+            urllib.request.HTTPSHandler(context=_trust(ca_file)),
+            urllib.request.ProxyHandler({} if _is_local(self.server) else None),
+            _NoRedirects(),
+        )
 
     def get(self, path: str, **query: str | int | float | None) -> Any:
         """The JSON behind any path of the API, untyped, for callers with documents of their own."""
@@ -172,7 +175,9 @@ class Client:
 
     def job(self, name_or_id: str) -> Answer[Job]:
         """A job by its id, else the newest of this name."""
-        quoted = urllib.parse.quote(name_or_id, safe="")
+        if not name_or_id:
+            raise ClientError("the job's name is empty: `hangwatch status` lists all jobs")
+        quoted = urllib.parse.quote(name_or_id, safe="", errors="surrogateescape")
         try:
             return self._get(f"/jobs/{quoted}", Job)
         except ClientError as error:
@@ -255,6 +260,13 @@ class Client:
 
     def _refusal(self, error: urllib.error.HTTPError) -> ClientError:
         """The server's own words, where it is ours."""
+        if 300 <= error.code < 400:
+            target = error.headers.get("location", "elsewhere")
+            return ClientError(
+                f"{self.server} leads to {target}, and the token goes nowhere by itself: give the "
+                "server's own address with --server or HANGWATCH_SERVER",
+                error.code,
+            )
         try:
             problem = msgspec.json.decode(error.read(1_000_000), type=Problem)
         except (msgspec.DecodeError, OSError):
@@ -282,11 +294,47 @@ class Client:
         )
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """urllib would send the token on to whatever host a redirect names."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+def _trust(ca_file: Path | None) -> ssl.SSLContext | None:
+    """Only these certificates are trusted; None stands for the system's own."""
+    try:
+        return ssl.create_default_context(cafile=str(ca_file)) if ca_file else None
+    except OSError as error:
+        raise ClientError(
+            f"certificates cannot be read from {ca_file}: {error.strerror or error}; give a PEM "
+            "file with --ca-file or HANGWATCH_CA_FILE"
+        ) from error
+
+
+def _is_local(server: str) -> bool:
+    """Whether a proxy of the site would look for the server on the wrong machine."""
+    return urllib.parse.urlsplit(server).hostname in ("localhost", "127.0.0.1", "::1")
+
+
+def _checked(token: str) -> str:
+    if not token.isascii() or not token.isprintable():
+        raise ClientError(
+            "the token holds a character that no token has: copy it again, as `hangwatch token "
+            "create` printed it, to HANGWATCH_TOKEN"
+        )
+    return token
+
+
 def _base(server: str) -> str:
     """The http(s) address without a path's end; agents' ws(s) addresses do as well."""
-    parts = urllib.parse.urlsplit(server if "://" in server else f"http://{server}")
-    scheme = _SCHEMES.get(parts.scheme, parts.scheme)
-    if scheme not in ("http", "https") or not parts.netloc:
+    try:
+        parts = urllib.parse.urlsplit(server if "://" in server else f"http://{server}")
+        scheme = _SCHEMES.get(parts.scheme, parts.scheme)
+        has_host = bool(parts.hostname) and parts.port != 0  # port raises on what is no number
+    except ValueError:
+        has_host = False
+    if not has_host or scheme not in ("http", "https") or " " in parts.netloc:
         raise ClientError(
             f"'{server}' is no server address: write it as http://HOST:PORT in --server or "
             "HANGWATCH_SERVER"

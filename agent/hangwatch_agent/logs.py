@@ -8,13 +8,21 @@ from __future__ import annotations
 import logging
 import sys
 
+from hangwatch_agent.errors import SettingsError
+
 MAX_VALUE = 500
+LEVELS = ("debug", "info", "warning", "error")
 
 _logger = logging.getLogger("hangwatch.agent")
 
 
 def configure(level: str) -> None:
-    """Send the agent's events of `level` and above to standard error."""
+    """Send the agent's events of `level` and above to standard error; raise SettingsError."""
+    if level.lower() not in LEVELS:
+        raise SettingsError(
+            f"'{level}' is no log level: set --log-level or HANGWATCH_LOG_LEVEL to "
+            f"{', '.join(LEVELS)}"
+        )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     _logger.handlers[:] = [handler]

@@ -9,10 +9,24 @@ import sys
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, WrappedLogger
 
+from hangwatch_server.errors import HangwatchError
+
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
 
 def configure(level: str = "info") -> None:
     """Send structlog and the standard library's warnings to stderr in one format."""
-    number = logging.getLevelNamesMapping()[level.upper()]
+    number = _LEVELS.get(level.lower())
+    if number is None:
+        raise HangwatchError(
+            f"'{level}' is no log level: set --log-level or HANGWATCH_LOG_LEVEL to "
+            f"{', '.join(_LEVELS)}"
+        )
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

@@ -52,7 +52,7 @@ def _status(arguments: argparse.Namespace) -> int:
         if arguments.json:
             output.json(job.raw)
         else:
-            print("\n".join(output.verdict(job.value.verdict)))
+            output.text("\n".join(output.verdict(job.value.verdict)))
         return FINE
     jobs = server.jobs()
     if arguments.json:
@@ -76,7 +76,7 @@ def _check(arguments: argparse.Namespace) -> int:
     if arguments.json:
         output.json(job.raw)
     else:
-        print(f"{job.value.state}: {verdict.summary}" if verdict.summary else job.value.state)
+        output.text(f"{job.value.state}: {verdict.summary}".removesuffix(": "))
     return EXIT_CODES.get(job.value.state, UNKNOWN)
 
 
@@ -88,7 +88,7 @@ def _stacks(arguments: argparse.Namespace) -> int:
     if arguments.json:
         output.json(server.capture_tree(capture.id, arguments.native))
     else:
-        print(server.capture_text(capture.id, arguments.native), end="")
+        output.text(server.capture_text(capture.id, arguments.native).rstrip("\n"))
     _tell_missing(capture)
     if not any(part.has_stacks for part in capture.parts):
         raise ClientError(

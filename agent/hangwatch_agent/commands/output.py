@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -15,6 +16,20 @@ def json(raw: bytes) -> None:
     print(msgspec.json.format(raw, indent=2).decode())
 
 
+def text(lines: str) -> None:
+    """Print what people read. Jobs chose parts of it, and must not steer the terminal."""
+    print(_plain(lines))
+
+
+def _plain(lines: str) -> str:
+    kept = (
+        char
+        for char in lines
+        if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs")
+    )
+    return "".join(kept)
+
+
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print rows under headings; the last column is as long as it is."""
     widths = [
@@ -22,12 +37,12 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     ]
     for row in (headings, *rows):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        print("  ".join([*cells, row[-1]]).rstrip())
+        text("  ".join([*cells, row[-1]]).rstrip())
 
 
-def note(text: str) -> None:
+def note(lines: str) -> None:
     """Something a person should know that is no data: to stderr."""
-    print(text, file=sys.stderr)
+    print(_plain(lines), file=sys.stderr)
 
 
 def verdict(found: client.Verdict) -> Iterator[str]:
@@ -41,7 +56,8 @@ def verdict(found: client.Verdict) -> Iterator[str]:
         place = f"rank {culprit.rank} on {culprit.node or 'an unknown node'}"
         pid = f", pid {culprit.pid}" if culprit.pid is not None else ""
         where = f": {culprit.where}" if culprit.where else ""
-        yield f"  culprit     {place}{pid}, {culprit.condition}{where}"
+        detail = f" ({culprit.detail})" if culprit.detail else ""
+        yield f"  culprit     {place}{pid}, {culprit.condition}{where}{detail}"
     if found.waiting:
         yield f"  waiting     ranks {found.waiting}, {found.stalled_s:.0f} s"
     for hint in found.hints:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import os
 import subprocess
+import threading
 
 import pytest
 from tests.integration.cli.conftest import Hangwatch
@@ -184,3 +186,49 @@ def test_output_into_a_closed_pipe_is_no_traceback() -> None:
         )
 
     assert done.stderr == ""
+
+
+def test_a_redirect_does_not_carry_the_token_away(hangwatch: Hangwatch) -> None:
+    asked: list[str] = []
+
+    class Redirecting(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(307)
+            self.send_header("location", f"http://127.0.0.1:{port}/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Silent."""
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Redirecting) as server:
+        port = server.server_address[1]
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        done = hangwatch("status", HANGWATCH_SERVER=f"http://127.0.0.1:{port}")
+        server.shutdown()
+        thread.join()
+
+    assert done.returncode == 2
+    assert "/elsewhere" in done.stderr
+    assert asked == ["/api/v1/jobs?limit=100"]
+
+
+def test_a_proxy_of_the_site_is_not_asked_for_this_machine(hangwatch: Hangwatch) -> None:
+    done = hangwatch("status", http_proxy="http://127.0.0.1:1", HTTP_PROXY="http://127.0.0.1:1")
+
+    assert done.returncode == 0
+
+
+def test_a_name_that_is_no_text_is_only_unknown(hangwatch: Hangwatch) -> None:
+    done = hangwatch("check", os.fsdecode(b"x\xff"))
+
+    assert done.returncode == 2
+    assert "hangwatch status" in done.stderr
+
+
+def test_an_unknown_log_level_is_said_with_the_known_ones(hangwatch: Hangwatch) -> None:
+    done = hangwatch("serve", "--port", "0", "--log-level", "loud")
+
+    assert done.returncode == 2
+    assert "debug, info, warning, error" in done.stderr

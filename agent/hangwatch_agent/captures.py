@@ -7,7 +7,7 @@ reason why it has nothing to show.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from hangwatch_agent import logs, recorder, stacks, wire
@@ -18,6 +18,7 @@ from hangwatch_agent.stacks import Stacks, Subject
 
 MAX_TARGETS = wire.MAX_RANKS_PER_NODE
 MAX_DEADLINE_S = 120.0
+Deliver = Callable[[wire.CapturePart], Awaitable[None]]
 MAX_CHILDREN = 16  # stacks of loader workers repeat each other
 
 
@@ -38,9 +39,7 @@ class Captures:
         self._node = node
         self._stacks = stacks
 
-    async def take(
-        self, command: wire.TakeCapture, deliver: Callable[[wire.CapturePart], None]
-    ) -> None:
+    async def take(self, command: wire.TakeCapture, deliver: Deliver) -> None:
         """Read all targets within the command's deadline; each part is delivered as it comes."""
         deadline_s = min(max(command.deadline_s, 1.0), MAX_DEADLINE_S)
         async with asyncio.TaskGroup() as group:
@@ -52,7 +51,7 @@ class Captures:
         command: wire.TakeCapture,
         target: wire.Target,
         deadline_s: float,
-        deliver: Callable[[wire.CapturePart], None],
+        deliver: Deliver,
     ) -> None:
         try:
             part = await self._part(command, target, deadline_s)
@@ -60,7 +59,7 @@ class Captures:
             # Task boundary: one rank's failure must not cost the others' parts.
             logs.exception("capture_failed", capture=command.capture, rank=target.rank)
             part = _empty(command, target, 0, f"the agent failed: {type(error).__name__}")
-        deliver(part)
+        await deliver(part)
 
     async def _part(
         self, command: wire.TakeCapture, target: wire.Target, deadline_s: float

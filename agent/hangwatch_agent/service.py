@@ -154,8 +154,9 @@ class Service:
         while True:
             command = await self._waiting.get()
 
-            def deliver(part: wire.CapturePart) -> None:
-                self._spool.put(part, identity.clock())
+            async def deliver(part: wire.CapturePart) -> None:
+                # Waits for the disk, which the heartbeats must not.
+                await asyncio.to_thread(self._spool.put, part, identity.clock())
                 link.send_captures()
 
             await self._captures.take(command, deliver)

@@ -58,7 +58,7 @@ def age_s(spooled: Spooled, now: Clock) -> float:
 
 
 class Spool:
-    """The spool of one agent. Calls touch the disk: use `asyncio.to_thread` for large parts."""
+    """The spool of one agent. Calls touch the disk: make them from other threads, any number."""
 
     def __init__(self, folder: Path, max_bytes: int) -> None:
         self.dropped = 0
@@ -126,7 +126,7 @@ class Spool:
     def _keep_in_memory(self, key: str, spooled: Spooled) -> None:
         self._memory[key] = spooled
         if len(self._memory) > MAX_IN_MEMORY:
-            self._memory.pop(next(iter(self._memory)))
+            self._memory.pop(next(iter(self._memory)), None)
             self.dropped += 1
 
 

@@ -49,7 +49,10 @@ async def test_process_named_by_a_forged_record_is_never_read(
     parts: list[wire.CapturePart] = []
     command = wire.TakeCapture(capture="c", targets=(wire.Target(launch="run:job", rank=0),))
 
-    await Captures(node, stacks).take(command, parts.append)
+    async def deliver(part: wire.CapturePart) -> None:
+        parts.append(part)
+
+    await Captures(node, stacks).take(command, deliver)
 
     assert [(part.pid, part.stacks) for part in parts] == [(0, ())]
     assert "no such rank" in parts[0].reason

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 
-from hangwatch_agent.probe import calls, groups
+from hangwatch_agent.probe import calls, dynamo, groups
 
 
 def test_root_comes_from_the_options_or_the_short_overload() -> None:
@@ -49,3 +50,15 @@ def test_group_rank_of_a_subgroup_becomes_a_global_rank() -> None:
 
     assert group.global_rank(1) == 3
     assert group.global_rank(2) is None
+
+
+def test_locals_of_the_users_own_frames_are_never_asked_for() -> None:
+    async_op = True
+
+    assert calls._local(sys._getframe(), "async_op") is None
+    assert async_op
+
+
+def test_compiler_may_be_absent() -> None:
+    dynamo.keep_out(len)
+    dynamo.keep_out(test_compiler_may_be_absent)

@@ -83,13 +83,9 @@ class Node:
 
     @property
     def tracked(self) -> list[Tracked]:
-        """One per (launch, rank): the newest process of the launch's owner."""
-        items = self._tracked.values()
-        owner = owners((item.launch.key, item.identity, item.process.is_gone) for item in items)
+        """One per (launch, rank): the newest process."""
         newest: dict[tuple[str, int], Tracked] = {}
-        for item in items:
-            if item.identity.uid != owner[item.launch.key]:
-                continue
+        for item in self._tracked.values():
             other = newest.get(item.key)
             if other is None or _precedence(item) > _precedence(other):
                 newest[item.key] = item
@@ -311,20 +307,6 @@ class Node:
             return
         if _is_dead(record, self._table, self._proc):
             _remove(path)
-
-
-def owners(found: Iterable[tuple[str, Identity, bool]]) -> dict[str, int]:
-    """The uid that a launch belongs to, from (launch, process, whether it is gone) of all claims.
-
-    What a record or an environment says of its launch is the user's own word: the process that
-    was there first decides, living ones before those that are gone, so that nobody can put a
-    process of theirs in the place of another user's rank.
-    """
-    first: dict[str, tuple[bool, int, int]] = {}
-    for key, identity, is_gone in found:
-        claim = (is_gone, identity.start_ticks, identity.uid)
-        first[key] = min(claim, first.get(key, claim))
-    return {key: uid for key, (_, _, uid) in first.items()}
 
 
 def _is_recent(record: Record) -> bool:

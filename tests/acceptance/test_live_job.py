@@ -265,11 +265,15 @@ def bystander() -> Iterator[int]:
 
 
 def forge(stage: Stage, run_dir: Path, pid: int, **changes: object) -> Path:
-    """A copy of a real rank's record that names process `pid`, written by another user."""
+    """A copy of a real rank's record that names process `pid`, written by another user.
+
+    It claims the same launch; only the name, which any user may give any job, is another.
+    """
     payload = records.read(records.scan(run_dir)[0]).payload
     assert payload is not None
     writer = record.Writer(str(stage.folder), pid, record.start_ticks(pid))
-    forged = msgspec.structs.replace(payload, pid=pid, **changes)
+    environment = {**payload.environment, "HANGWATCH_JOB": "impostor"}
+    forged = msgspec.structs.replace(payload, pid=pid, environment=environment, **changes)
     writer.write(msgspec.json.encode(forged))
     source = Path(writer.path)
     source.chmod(0o644)

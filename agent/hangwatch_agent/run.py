@@ -41,6 +41,11 @@ def main(job: str | None, run_dir: Path, command: list[str]) -> NoReturn:
     except OSError as error:
         why = f"run dir {run_dir} cannot be made: {error.strerror}"
         _refuse(NOT_EXECUTABLE, why, "choose another: hangwatch run --run-dir DIR -- ...")
+    if not os.access(run_dir, os.W_OK | os.X_OK):
+        # The probe would find out too, but can tell nobody: its record is where it speaks.
+        why = f"run dir {run_dir} cannot be written to by uid {os.geteuid()}"
+        remedy = f"chmod 1777 {run_dir} as its owner, or hangwatch run --run-dir DIR -- ..."
+        _refuse(NOT_EXECUTABLE, why, remedy)
     sys.stdout.flush()
     sys.stderr.flush()
     try:

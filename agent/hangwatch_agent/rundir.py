@@ -48,8 +48,6 @@ def prepare(run_dir: Path) -> None:
             run_dir.mkdir(mode=0o700, parents=True)
             if is_shared:
                 run_dir.chmod(0o1777)  # mkdir's mode is cut by the umask
-        elif is_shared and run_dir.lstat().st_uid == 0 and run_dir.is_dir():
-            run_dir.chmod(0o1777)  # a job of root's may have come first and made it private
         info = run_dir.stat()
     except OSError as error:
         raise RunDirError(

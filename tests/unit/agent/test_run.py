@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,15 @@ def test_missing_command_is_refused_with_the_next_step(
 
     assert left.value.code == run.NOT_FOUND
     assert "command not found: no-such-command-here" in capsys.readouterr().err
+
+
+def test_run_dir_that_the_probe_could_not_write_to_is_refused_before_the_job_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)
+
+    with pytest.raises(SystemExit) as left:
+        run.main(None, tmp_path, ["true"])
+
+    assert left.value.code == run.NOT_EXECUTABLE
+    assert f"run dir {tmp_path} cannot be written to" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import socket
 import tomllib
 import types
@@ -276,10 +277,18 @@ def _converted(value: object, target: type) -> object:
     if target in (int, float):
         if isinstance(value, bool):
             raise TypeError("a number is neither true nor false")
-        return int(str(value)) if target is int else float(str(value))
+        return _number(str(value), target)
     if target is Path:
         return Path(str(value)).expanduser()
     return target(value)
+
+
+def _number(text: str, target: type) -> int | float:
+    """All our numbers count or measure something; nan would make every comparison false."""
+    number = int(text) if target is int else float(text)
+    if not 0 <= number < math.inf:
+        raise ValueError(text)
+    return number
 
 
 def _flag(value: object) -> bool:
@@ -293,8 +302,8 @@ def _flag(value: object) -> bool:
 
 def _noun(target: type) -> str:
     return {
-        int: "a whole number",
-        float: "a number",
+        int: "a whole number from 0",
+        float: "a number from 0",
         bool: "true or false",
         str: "text",
         Path: "a path",

@@ -28,6 +28,7 @@ DESCRIPTION = (
 def create_app(settings: ServerSettings) -> FastAPI:
     """The application for these settings; raise HangwatchError where they are not safe."""
     check_exposure(settings)
+    check_periods(settings)
     app = FastAPI(
         title="Hangwatch",
         version=hangwatch_server.__version__,
@@ -54,6 +55,14 @@ def check_exposure(settings: ServerSettings) -> None:
             f"--allow-anonymous is only for loopback, and {settings.host} is reached from other "
             "machines: use --host 127.0.0.1, or leave --allow-anonymous out and use tokens"
         )
+
+
+def check_periods(settings: ServerSettings) -> None:
+    """Refuse periods of no length: what repeats would never rest."""
+    for name in ("tick_s", "interval_s", "lease_ttl_s"):
+        if getattr(settings, name) <= 0:
+            flag = name.replace("_", "-")
+            raise HangwatchError(f"--{flag} must be longer than 0 s: leave it out for the default")
 
 
 def begin_stop(app: FastAPI) -> None:

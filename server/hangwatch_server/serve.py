@@ -7,6 +7,7 @@ first.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import signal
@@ -56,6 +57,11 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise PortError(
+                f"'{host}' is no address of this machine: choose one with --host, as in "
+                "`hangwatch serve --host 0.0.0.0`"
+            ) from error
         raise PortError(
             f"cannot listen on {host}:{port}: {_cause(error)}; see who does with "
             f"`ss -ltnp 'sport = :{port}'`, or choose another port, as in "

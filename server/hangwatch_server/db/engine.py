@@ -96,7 +96,8 @@ def parse(url: str) -> URL:
 
 def unusable(url: URL, error: Exception) -> DatabaseError:
     """Say why the database at `url` cannot be used; its password is never part of the text."""
-    shown = url.render_as_string(hide_password=True)
+    # As people write it and libpq's tools read it: without the driver's name.
+    shown = url.set(drivername="postgresql").render_as_string(hide_password=True)
     cause = getattr(error, "orig", None) or error
     words = " ".join(str(cause).split())
     if "authentication failed" in words or "no pg_hba.conf entry" in words:

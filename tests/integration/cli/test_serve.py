@@ -34,6 +34,13 @@ def test_a_port_in_use_is_said_with_the_next_command(hangwatch: Hangwatch, folde
     assert done.stderr.count("\n") == 1
 
 
+def test_a_host_that_is_not_this_machine_is_said(hangwatch: Hangwatch, folder: Path) -> None:
+    done = hangwatch("serve", "--host", "192.0.2.1", "--port", "0", "--data-dir", str(folder))
+
+    assert done.returncode == 2
+    assert "no address of this machine" in done.stderr
+
+
 def test_an_unreachable_database_is_said_with_the_next_command(
     hangwatch: Hangwatch, folder: Path
 ) -> None:
@@ -41,7 +48,7 @@ def test_an_unreachable_database_is_said_with_the_next_command(
     done = hangwatch("serve", "--port", "0", "--data-dir", str(folder), "--database-url", url)
 
     assert done.returncode == 2
-    assert "pg_isready" in done.stderr
+    assert "pg_isready -d 'postgresql://me:***@127.0.0.1:1/hangwatch'" in done.stderr
     assert "secret" not in done.stderr
     assert "Traceback" not in done.stderr
 

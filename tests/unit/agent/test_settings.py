@@ -79,7 +79,14 @@ def test_missing_secret_file_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("key", "text", "noun"),
-    [("PORT", "many", "whole number"), ("LIMIT_S", "soon", "number"), ("OPEN", "maybe", "true or")],
+    [
+        ("PORT", "many", "whole number"),
+        ("LIMIT_S", "soon", "number"),
+        ("LIMIT_S", "nan", "number"),
+        ("LIMIT_S", "inf", "number"),
+        ("PORT", "-1", "whole number from 0"),
+        ("OPEN", "maybe", "true or"),
+    ],
 )
 def test_value_of_the_wrong_kind_is_refused_with_its_source(key: str, text: str, noun: str) -> None:
     with pytest.raises(SettingsError, match=f"HANGWATCH_{key}.*{noun}"):

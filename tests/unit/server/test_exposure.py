@@ -1,6 +1,8 @@
-"""Where a server may be read without a token."""
+"""Settings that a server refuses to start with: an unsafe exposure, a period of no length."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import pytest
 
@@ -18,3 +20,11 @@ def test_anonymous_reading_is_refused_beyond_loopback(host: str) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
 def test_anonymous_reading_is_allowed_on_loopback(host: str) -> None:
     app.check_exposure(ServerSettings(host=host, allow_anonymous=True))
+
+
+@pytest.mark.parametrize("name", ["tick_s", "interval_s", "lease_ttl_s"])
+def test_a_period_of_no_length_is_refused_with_its_flag(name: str) -> None:
+    settings = dataclasses.replace(ServerSettings(), **{name: 0.0})
+
+    with pytest.raises(HangwatchError, match=f"--{name.replace('_', '-')}"):
+        app.create_app(settings)

@@ -30,6 +30,7 @@ async def request_capture(
 ) -> model.Capture:
     if body.ranks is not None:
         ranges.parse(body.ranks)
+    await house.watch.job(job_id)  # one that is over is in conflict, one never seen is not found
     capture = await house.captures.request(
         job_id, ranks=body.ranks, kinds=body.kinds, native=body.native, by=caller.name
     )

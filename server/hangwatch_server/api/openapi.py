@@ -40,6 +40,8 @@ def _build(app: FastAPI) -> Document:
     operations = [operation for path in built["paths"].values() for operation in path.values()]
     for response in (answer for item in operations for answer in item["responses"].values()):
         for media_type, content in list(response.get("content", {}).items()):
+            # FastAPI describes events by a word of OpenAPI 3.2 in a document of 3.1.
+            content.pop("itemSchema", None)
             # FastAPI files an error's model under the media type of the route's success.
             if content.get("schema", {}).get("$ref") == PROBLEM:
                 del response["content"][media_type]

@@ -185,3 +185,10 @@ def test_errors_are_documented_under_their_true_media_type(admin: httpx.Client) 
             for status in ("401", "403", "404", "422"):
                 content = operation["responses"][status]["content"]
                 assert list(content) == ["application/problem+json"], name
+
+
+def test_openapi_uses_no_word_that_its_version_lacks(admin: httpx.Client) -> None:
+    document = admin.get("/openapi.json")
+
+    assert document.json()["openapi"].startswith("3.1")
+    assert "itemSchema" not in document.text

@@ -135,6 +135,10 @@ def test_a_capture_of_bad_or_absent_ranks_is_refused(admin: httpx.Client, live_j
     assert absent.status_code == 404
 
 
+def test_a_capture_of_a_job_never_seen_is_not_found(admin: httpx.Client) -> None:
+    assert admin.post("/api/v1/jobs/nope/captures", json={}).status_code == 404
+
+
 def test_a_live_job_cannot_be_deleted(admin: httpx.Client, live_job: str) -> None:
     answer = admin.delete(f"/api/v1/jobs/{live_job}")
 

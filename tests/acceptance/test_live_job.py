@@ -19,21 +19,19 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.support import commands, scenes
+from tests.support import commands, forgery, scenes
 from tests.support.commands import assert_refused
 from tests.support.scenes import Calm
 from tests.support.waiting import until
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from hangwatch_agent import records, wire
+from hangwatch_agent import wire
 from hangwatch_agent.client import ClientError
-from hangwatch_agent.probe import record
 from hangwatch_server.demo.stage import NODES, Stage
 from hangwatch_server.model import State
 
 NAME = "steady"
-UNPRIVILEGED = 65534  # nobody
 Hangwatch = Callable[..., "CompletedProcess[str]"]
 
 
@@ -264,42 +262,12 @@ def bystander() -> Iterator[int]:
         process.wait()
 
 
-def forge(stage: Stage, run_dir: Path, pid: int, **changes: object) -> Path:
-    """A copy of a real rank's record that names process `pid`, written by another user.
-
-    It claims the same launch; only the name, which any user may give any job, is another.
-    """
-    payload = records.read(records.scan(run_dir)[0]).payload
-    assert payload is not None
-    writer = record.Writer(str(stage.folder), pid, record.start_ticks(pid))
-    environment = {**payload.environment, "HANGWATCH_JOB": "impostor"}
-    forged = msgspec.structs.replace(payload, pid=pid, environment=environment, **changes)
-    writer.write(msgspec.json.encode(forged))
-    source = Path(writer.path)
-    source.chmod(0o644)
-    user = UNPRIVILEGED if os.geteuid() == 0 else None
-    with shared(run_dir):
-        subprocess.run(["cp", source, run_dir / source.name], check=True, user=user, group=user)
-    source.unlink()
-    return run_dir / source.name
-
-
 def parts_of(stage: Stage, job: str, ranks: str) -> list[dict[str, Any]]:
     """What the agents answer to a capture of stacks."""
     asked = stage.client.post(f"/jobs/{job}/captures", {"ranks": ranks, "kinds": ["stacks"]})
     return until(
         lambda: stage.client.get(f"/captures/{asked['id']}")["parts"], 30, "it is answered"
     )
-
-
-@contextlib.contextmanager
-def shared(run_dir: Path) -> Iterator[None]:
-    """Open to all users like root's default run dir, for a moment."""
-    run_dir.chmod(0o1777)
-    try:
-        yield
-    finally:
-        run_dir.chmod(0o700)
 
 
 def test_record_forged_by_another_user_shows_nothing_and_hides_nobody(
@@ -309,7 +277,7 @@ def test_record_forged_by_another_user_shows_nothing_and_hides_nobody(
     job = scenes.job(stage, NAME)["id"]
     before = {row["rank"]: row["pid"] for row in scenes.ranks(stage, job)}
 
-    forged = forge(stage, run_dir, bystander, rank=1)
+    forged = forgery.forge(stage.folder, run_dir, bystander, rank=1)
     try:
         with calm.undisturbed():
             until(lambda: scenes.said(stage.log("node-a"), forged.name), 20, "it is refused")
@@ -329,7 +297,7 @@ def test_record_forged_by_another_user_shows_nothing_and_hides_nobody(
 @pytest.fixture
 def impostor() -> Iterator[int]:
     """The pid of an own process of another user (where we are root; else of ours)."""
-    user = UNPRIVILEGED if os.geteuid() == 0 else None
+    user = forgery.NOBODY if os.geteuid() == 0 else None
     process = subprocess.Popen(["sleep", "600"], user=user, group=user, start_new_session=True)
     try:
         yield process.pid
@@ -346,7 +314,7 @@ def test_process_of_another_user_cannot_claim_a_place_in_the_job(
     # Only root can act as another user; one user's own newer process may rightly take over.
     claim = {"rank": 1} if os.geteuid() == 0 else {"rank": -1, "waits": ()}
 
-    forged = forge(stage, stage.run_dir("node-a"), impostor, **claim)
+    forged = forgery.forge(stage.folder, stage.run_dir("node-a"), impostor, **claim)
     try:
         with calm.undisturbed():
             _await_scan(stage, "node-a")

@@ -77,21 +77,7 @@ def _op(
     have: dict[int, Entry | None],
     bound: Bound,
 ) -> PendingOp:
-    absent, unknown, holding = [], [], []
-    for rank in group.ranks:
-        front = have.get(rank)
-        if front is not None and front.is_started is not False and rank in survey.alive:
-            continue  # the common case: it is inside and well
-        kind = _arrival(survey, members.get(rank), rank, seq, have, bound)
-        if kind == "absent":
-            absent.append(rank)
-        elif kind == "unknown":
-            unknown.append(rank)
-        elif kind == "holding":
-            holding.append(rank)
-    if absent:
-        # Who came and died while waiting is a victim: the job may be torn down by now.
-        holding = [rank for rank in holding if survey.fate(rank) is not Fate.GONE]
+    absent, unknown, holding = _blockers(survey, group, members, seq, have, bound)
     op = next((entry.op for entry in have.values() if entry is not None and entry.op), "")
     found = PendingOp(
         form=Form.COLLECTIVE,
@@ -99,9 +85,9 @@ def _op(
         gid=group.gid,
         seq=seq,
         have=have,
-        absent=tuple(absent),
-        unknown=tuple(unknown),
-        holding=tuple(holding),
+        absent=absent,
+        unknown=unknown,
+        holding=holding,
         stalled_s=_clock_s(survey, members, have),
         is_partial=any(held.completed >= seq for held in members.values()),
     )
@@ -109,6 +95,30 @@ def _op(
     if len(found.holding) == len(group.ranks) and survey.fates_are_alive(found.holding):
         found.holding = ()  # queued on every GPU: nobody is ahead of anybody
     return found
+
+
+def _blockers(
+    survey: Survey,
+    group: GroupView,
+    members: dict[int, Standing],
+    seq: int,
+    have: dict[int, Entry | None],
+    bound: Bound,
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The absent, the unknown and the holding members."""
+    found: dict[str, list[int]] = {"absent": [], "unknown": [], "holding": []}
+    for rank in group.ranks:
+        front = have.get(rank)
+        if front is not None and front.is_started is not False and rank in survey.alive:
+            continue  # the common case: it is inside and well
+        kind = _arrival(survey, members.get(rank), rank, seq, have, bound)
+        if kind in found:
+            found[kind].append(rank)
+    holding = found["holding"]
+    if found["absent"]:
+        # Who came and died while waiting is a victim: the job may be torn down by now.
+        holding = [rank for rank in holding if survey.fate(rank) is not Fate.GONE]
+    return tuple(found["absent"]), tuple(found["unknown"]), tuple(holding)
 
 
 def _arrival(

@@ -7,7 +7,7 @@ from textwrap import fill
 from typing import Any
 
 WIDTH = 92
-_LABEL_WIDTH = 15  # of the longest state, and two spaces
+_LABEL_WIDTH = 11
 
 
 def row(label: str, text: str) -> str:
@@ -15,7 +15,7 @@ def row(label: str, text: str) -> str:
     return fill(
         text,
         WIDTH,
-        initial_indent=f"  {label:<{_LABEL_WIDTH}}",
+        initial_indent=f"  {label + ' ':<{_LABEL_WIDTH}}",
         subsequent_indent=" " * (_LABEL_WIDTH + 2),
         break_long_words=False,  # paths and addresses are copied whole
         break_on_hyphens=False,

@@ -30,6 +30,7 @@ def finding(looked: Survey) -> Finding:
         )
     return Finding(
         kind=Kind.NONE,
+        confidence=1.0,
         evidence=tuple(_deaths(looked)),
         coverage=verdicts.coverage(looked),
         key=Kind.NONE.value,

@@ -91,7 +91,7 @@ def test_finished_job_has_nothing_to_report() -> None:
 
     found = diagnose(make.snapshot(views, [make.world(0, 1)]))
 
-    assert [item.kind for item in found] == [Kind.NONE]
+    assert [(item.kind, item.confidence) for item in found] == [(Kind.NONE, 1.0)]
     assert found[0].evidence == ()
 
 

@@ -196,7 +196,8 @@ class Node:
         """Believe or refuse new records, then decide anew which processes are ranks."""
         self._claim_new(now_s)
         chosen = discover.select([*self._record_candidates(), *self._bare_found])
-        for candidate in chosen:
+        # The oldest first: of two users with one launch key, who came later is the impostor.
+        for candidate in sorted(chosen, key=lambda item: item.identity.start_ticks):
             self._track(candidate)
         kept = {candidate.identity for candidate in chosen}
         for identity, item in list(self._tracked.items()):

@@ -23,7 +23,7 @@ class BadCursorError(HangwatchError):
     def __init__(self, text: str) -> None:
         shown = text if len(text) <= 40 else text[:40] + "…"
         super().__init__(
-            f"'{shown}' is no cursor of this list: take `next` from the page before, or leave it out"
+            f"'{shown}' is no cursor of this list: take `next` of the page before, or none"
         )
 
 

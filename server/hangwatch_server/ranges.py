@@ -1,4 +1,4 @@
-"""Rank sets as text: `0-3,7,9-511`, with strides as in `0-1016:8`. Pure text work, no limits of a job."""
+"""Rank sets as text: `0-3,7,9-511`, with strides as in `0-1016:8`. Knows nothing of jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PART = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?")
 
 
 def text(ranks: Iterable[int]) -> str:
-    """Compress ranks, in any order and with repeats, to range text; three or more in step make a run."""
+    """Compress ranks, in any order and with repeats; three or more in step make a run."""
     ordered = sorted(set(ranks))
     parts: list[str] = []
     start = 0
@@ -40,7 +40,7 @@ def parse(spec: str) -> tuple[int, ...]:
 
 
 def _run_end(ordered: list[int], start: int) -> int:
-    """Index of the last rank of the run that begins at `start`; a pair is a run only when adjacent."""
+    """Index of the last rank of the run from `start`; a pair is a run only when adjacent."""
     if start + 1 >= len(ordered):
         return start
     step = ordered[start + 1] - ordered[start]

@@ -19,10 +19,26 @@ _outcomes: list[Outcome] = []
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark this folder's tests and ask for the cases last: they play in the background."""
     folder = Path(__file__).parent
-    for item in items:
-        if item.path.is_relative_to(folder):
-            item.add_marker(pytest.mark.acceptance)
+    own = [item for item in items if item.path.is_relative_to(folder)]
+    for item in own:
+        item.add_marker(pytest.mark.acceptance)
+    own.sort(key=_plays_cases)
+    places = [place for place, item in enumerate(items) if item in set(own)]
+    for place, item in zip(places, own, strict=True):
+        items[place] = item
+
+
+def _plays_cases(item: pytest.Item) -> bool:
+    return "conductor" in getattr(item, "fixturenames", ())
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cases_play(request: pytest.FixtureRequest) -> None:
+    """Start the cases with the first test of this folder, if any test will ask for them."""
+    if any(_plays_cases(item) for item in request.session.items):
+        request.getfixturevalue("conductor")
 
 
 @contextlib.contextmanager

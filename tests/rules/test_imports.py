@@ -18,7 +18,9 @@ INPUT_OUTPUT = {
     "asyncio", "fastapi", "httpx", "os", "pathlib", "psycopg", "random", "redis", "socket",
     "sqlalchemy", "starlette", "subprocess", "threading", "time",
 }  # fmt: skip
-GROUND = {"durations", "errors", "model", "ranges", "settings", "clock", "metrics", "logs", "assets"}
+GROUND = {
+    "assets", "clock", "durations", "errors", "logs", "metrics", "model", "ranges", "settings",
+}  # fmt: skip
 FIRST_FLOOR = {"board", "detect", "diagnose", "stacks", "db", "bus"}
 LIVING = {"incidents", "captures", "ingest", "watch", "security"}
 DOORS = {"api", "pages", "app", "cli", "services", "lifespan", "serve", "demo"}

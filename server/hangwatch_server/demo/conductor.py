@@ -17,7 +17,7 @@ from hangwatch_server.model import State
 
 # Starting a rank costs seconds of one core; more at a time would starve the jobs that already run.
 STARTING = 2
-ALIVE = 6
+ALIVE = 5  # and one that a test beside them may keep
 START_TIMEOUT_S = 90.0
 POLL_S = 0.25
 

@@ -1,0 +1,117 @@
+"""Jobs, ranks, groups and nodes as lists and pages show them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from hangwatch_agent import wire
+from hangwatch_server.model.verdict import Verdict
+from hangwatch_server.model.words import Condition, Link, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job as lists and pages show it."""
+
+    id: str
+    name: str
+    attempt: int
+    world_size: int
+    reporting: int
+    state: State
+    verdict: Verdict
+    nodes: tuple[str, ...]
+    depth: wire.Depth
+    first_seen: datetime
+    last_seen: datetime
+    progress_age_s: float | None  # since any rank finished any collective; None when never
+    script: str = ""
+    step: int | None = None
+    is_live: bool = True  # False: known from the database only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankRow:
+    """One rank as `GET /jobs/{id}/ranks` and the rank grid show it."""
+
+    rank: int
+    node: str
+    local_rank: int | None
+    pid: int | None
+    state: str  # "healthy", "waiting", "culprit", "silent", "gone", "unknown", "finished"
+    link: Link
+    depth: wire.Depth
+    age_s: float | None  # since last heard
+    process_state: str  # R S D T Z or "gone"
+    step: int | None
+    phase: str
+    waits_in: str  # "dp-1 all_reduce #29" or ""
+    waits_s: float | None
+    condition: Condition | None  # for culprits
+    where: str
+    cpu_share: float | None = None
+    gpu: int | None = None
+    lacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    rank: int
+    seq: int | None  # newest collective entered
+    op: str  # of the front, "" when in none
+    is_waiting: bool
+    is_behind: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRow:
+    """One group as `GET /jobs/{id}/groups` shows it; `members` only for a single group."""
+
+    gid: str
+    name: str
+    description: str
+    backend: str
+    ranks: str
+    size: int
+    epoch: int
+    at: int | None  # the front-most collective entered by any member
+    op: str
+    behind: str  # range text of members that have not entered it
+    waiting: str
+    stalled_s: float
+    members: tuple[GroupMember, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRow:
+    name: str
+    link: Link
+    version: str
+    age_s: float | None
+    ranks: int
+    jobs: tuple[str, ...]
+    stacks: str  # "" = available
+    stacks_remedy: str
+    depth: wire.Depth
+    incidents_30d: int
+    dropped: int
+    last_seen: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelinePoint:
+    """How fast a job's ranks made collective calls at one moment of the last half hour."""
+
+    ago_s: float
+    calls_per_s: float  # per reporting rank
+    state: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """The answer to an epilog or preStop hook that asks whether the job may be torn down."""
+
+    evidence_stored: bool
+    state: State
+    incident: str | None = None

@@ -1,0 +1,64 @@
+"""What is known of a job at one moment: the input of `detect` and `diagnose`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hangwatch_agent import wire
+from hangwatch_server.model.words import Activity, Link
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackFacts:
+    """What the captures of one rank's process say so far; made by the `stacks` room."""
+
+    pid: int
+    age_s: float  # of the newest capture
+    where: str  # "train.py:88 in __getitem__", the innermost frame of the user's own code
+    leaf: str  # the innermost frame of all: "selectors.py:415 in select"
+    activity: Activity
+    op: str = ""  # the collective's function name when activity is COLLECTIVE
+    detail: str = ""  # one clause for people: "waits for a batch from its loader workers"
+    user_path: tuple[wire.Frame, ...] = ()  # frames of the user's own code, outermost first
+    is_in_backward: bool = False
+    is_in_forward: bool = False  # of DistributedDataParallel
+    is_in_join: bool = False  # inside torch.distributed.algorithms.join
+    same_leaf_captures: int = 1  # newest captures in a row with the same stack
+    same_leaf_s: float = 0.0  # time between the first and the last of them
+    capture: str = ""  # id of the newest capture
+    lock_holder: str = ""  # for LOCK: the frame of the thread that seems to hold it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankView:
+    """One rank at the moment of a snapshot. Ages inside `beat` are `age_s` older by now."""
+
+    rank: int
+    node: str  # "" while no agent has reported it
+    link: Link
+    age_s: float  # since its newest heartbeat was received
+    beat: wire.RankBeat | None  # None: expected by the world size, never reported
+    stack: StackFacts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupView:
+    gid: str
+    name: str
+    description: str
+    backend: str
+    ranks: tuple[int, ...]  # sorted global ranks
+    epoch: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything known of one job attempt at one moment; the input of `detect` and `diagnose`."""
+
+    job: str
+    attempt: int
+    world_size: int
+    ranks: dict[int, RankView]  # one for each of 0..world_size-1
+    groups: dict[str, GroupView]
+    taken_s: float  # the server's monotonic clock
+    age_s: float = 0.0  # since the first rank of this attempt was seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from hangwatch_agent import client
 from hangwatch_server.demo import cases
+from hangwatch_server.demo.cases import Evidence
 from hangwatch_server.demo.conductor import Conductor, Outcome
 from hangwatch_server.demo.stage import Stage, make_folder
 
@@ -85,11 +87,26 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         return
     terminalreporter.section("seconds from last progress to the verdict")
     for outcome in _outcomes:
-        named, hung = (
-            "    -" if value is None else f"{value:5.1f}"
-            for value in (outcome.named_s, outcome.hung_s)
-        )
         terminalreporter.write_line(
-            f"{outcome.case.name:20} {outcome.case.evidence:8} named {named}  hung {hung}  "
-            f"{' > '.join(outcome.states)}"
+            f"{outcome.case.name:20} {outcome.case.evidence:8} named {_seconds(outcome.named_s)}"
+            f"  hung {_seconds(outcome.hung_s)}  {' > '.join(outcome.states)}"
         )
+    by_evidence = {
+        evidence: [outcome for outcome in _outcomes if outcome.case.evidence is evidence]
+        for evidence in (Evidence.HARD, Evidence.FROZEN)
+    }
+    named = [outcome.named_s for outcome in _outcomes]
+    terminalreporter.write_line(f"p90 of all: named {_seconds(_p90(named))}")
+    for evidence, found in by_evidence.items():
+        hung = _p90([outcome.hung_s for outcome in found])
+        terminalreporter.write_line(f"p90 of {evidence}: hung {_seconds(hung)}")
+
+
+def _seconds(value: float | None) -> str:
+    return "    -" if value is None else f"{value:5.1f}"
+
+
+def _p90(values: list[float | None]) -> float | None:
+    """The value that nine of ten do not exceed (nearest rank)."""
+    known = sorted(value for value in values if value is not None)
+    return known[math.ceil(0.9 * len(known)) - 1] if known else None

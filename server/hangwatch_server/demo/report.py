@@ -34,6 +34,8 @@ def verdict_lines(verdict: dict[str, Any], page: str) -> Iterator[str]:
     yield row("waiting", f"ranks {verdict['waiting'] or '-'}")
     for step in verdict["path"]:
         yield row("path", _path_text(step))
+    for step in verdict["cycle"]:
+        yield row("cycle", _path_text(step))
     for hint in verdict["hints"]:
         yield row("hint", hint)
     yield row("limits", verdict["limits"]["why"])

@@ -27,6 +27,7 @@ async def capture_json(house: access.House, capture_id: str) -> Capture:
 async def capture_live(
     request: Request, house: access.House, capture_id: str, native: bool = False
 ) -> Response:
+    await house.captures.get(capture_id)
     topics = (f"capture:{capture_id}",)
     return live.stream(
         request, house, topics, "capture", lambda _: _values(house, capture_id, native)

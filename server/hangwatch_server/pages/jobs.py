@@ -45,6 +45,7 @@ async def job_json(house: access.House, job_id: str) -> Verdict:
 async def job_live(
     request: Request, house: access.House, job_id: str, ranks: RankFilter = ""
 ) -> Response:
+    await house.watch.job(job_id)
     topics = (f"job:{job_id}",)
     return live.stream(request, house, topics, "job", lambda _: _values(house, job_id, ranks))
 

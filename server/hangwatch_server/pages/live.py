@@ -33,7 +33,10 @@ _log = logging.getLogger("hangwatch.pages")
 def stream(
     request: Request, services: Services, topics: Iterable[str], name: str, values: Values
 ) -> StreamingResponse:
-    """Answer with the stream of the page `name`, rendered again on events of `topics`."""
+    """Answer with the stream of the page `name`, rendered again on events of `topics`.
+
+    A stream has begun with status 200: callers look for the page's subject first.
+    """
     return StreamingResponse(
         _messages(request, services.bus.subscribe(topics), name, values),
         media_type="text/event-stream",

@@ -28,6 +28,7 @@ async def list_live(request: Request, house: access.House) -> Response:
 
 @router.get("/nodes/{name}/live")
 async def node_live(request: Request, house: access.House, name: str) -> Response:
+    await house.watch.node(name)
     return live.stream(request, house, TOPICS, "node", lambda _: _values(house, name))
 
 

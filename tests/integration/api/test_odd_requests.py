@@ -47,6 +47,13 @@ CALLS = [
 TOO_LARGE = 1024 * 1024 + 1
 
 
+@pytest.mark.parametrize("page", ["/jobs/nope", "/captures/nope", "/incidents/nope", "/nodes/nope"])
+def test_the_stream_of_a_page_that_is_not_there_is_not_found(
+    admin: httpx.Client, page: str
+) -> None:
+    assert [admin.get(page).status_code, admin.get(f"{page}/live").status_code] == [404, 404]
+
+
 @pytest.mark.parametrize("call", CALLS)
 def test_a_body_of_any_shape_is_no_defect(admin: httpx.Client, live_job: str, call: str) -> None:
     url = call.format(job=live_job)

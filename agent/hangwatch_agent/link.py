@@ -100,10 +100,6 @@ class Link:
         self._is_linked = False
         self._said_at_s = float("-inf")
 
-    @property
-    def is_linked(self) -> bool:
-        return self._is_linked
-
     def beat_now(self) -> None:
         """Send a heartbeat at once instead of at the next interval."""
         self._beat_due.set()
@@ -293,16 +289,10 @@ def _decoded(data: str | bytes) -> wire.ServerFrame | None:
 
 
 def _refused(frame: wire.Refused) -> RefusedError:
-    advice = {
-        "unauthorised": "give a token with scope agent: HANGWATCH_TOKEN or --token "
-        "(`hangwatch token create` on the server)",
-        "wrong_node": "use the node name that the token is bound to: --node",
-        "duplicate_node": "another agent uses this node name: stop it, or choose another --node",
-        "protocol": "install the same version of hangwatch here and on the server",
-    }.get(frame.code, "read the server's log")
+    """The server's reason, which says what to do, and when asking again makes sense."""
     retry_s = PERMANENT_RETRY_S if frame.retry_after_s is None else frame.retry_after_s
     return RefusedError(
-        f"the server refused this agent ({frame.code}): {frame.reason}; {advice}",
+        f"the server refused this agent ({frame.code}): {frame.reason}",
         max(FIRST_BACKOFF_S, min(retry_s, 600.0)),
     )
 

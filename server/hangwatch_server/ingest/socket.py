@@ -80,7 +80,9 @@ async def stream(websocket: WebSocket) -> None:
         _log.exception("connection_failed")
         await _refuse(
             websocket,
-            wire.Refused(code="internal", reason="the server failed on this", retry_after_s=5.0),
+            wire.Refused(
+                code="internal", reason="the server failed on this: read its log", retry_after_s=5.0
+            ),
         )
 
 
@@ -134,7 +136,10 @@ async def _authorise(websocket: WebSocket, services: House) -> Token:
 async def _hello(websocket: WebSocket, token: Token) -> wire.Hello:
     frame = _decoded(await _receive(websocket, HELLO_TIMEOUT_S))
     if not isinstance(frame, wire.Hello):
-        raise RefusalError("protocol", "the first frame must be a hello")
+        raise RefusalError(
+            "protocol",
+            "the first frame must be a hello: install the same version of hangwatch on both",
+        )
     if frame.protocol != wire.PROTOCOL:
         raise RefusalError(
             "protocol",

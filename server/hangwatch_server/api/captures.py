@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from hangwatch_server import durations, model, ranges
-from hangwatch_server.api import deps, documents, examples
+from hangwatch_server.api import deps, documents, examples, fields
 from hangwatch_server.db import audit
 
 LONGEST_WAIT_S = 120
@@ -55,7 +55,10 @@ async def capture_text(house: deps.House, capture_id: str) -> str:
     responses=examples.of(examples.TREE),
 )
 async def capture_tree(
-    house: deps.House, capture_id: str, native: bool = False, framework: bool = True
+    house: deps.House,
+    capture_id: str,
+    native: fields.Native = False,
+    framework: fields.Framework = True,
 ) -> documents.Tree:
     tree = await house.captures.tree(capture_id, native=native, framework=framework)
     return documents.tree(tree)

@@ -35,13 +35,18 @@ class CaptureRequest(Body):
         examples=["0-3,7"],
     )
     kinds: tuple[wire.CaptureKind, ...] = Field(
-        default=(wire.CaptureKind.STACKS,), min_length=1, max_length=2
+        default=(wire.CaptureKind.STACKS,),
+        min_length=1,
+        max_length=2,
+        description="`recorder` is torch's record of the newest collectives.",
     )
     native: bool = Field(default=False, description="With C and C++ frames; slower.")
 
 
 class Acknowledgement(Body):
-    comment: str = Field(default="", max_length=2000, pattern=_NO_NUL)
+    comment: str = Field(
+        default="", max_length=2000, pattern=_NO_NUL, description="Kept in the history and audit."
+    )
 
 
 class Snooze(Body):

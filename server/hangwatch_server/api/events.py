@@ -16,7 +16,9 @@ LONGEST_STREAM_S = 900
 RECONNECT_MS = 1000
 router = APIRouter(tags=["events"], dependencies=[deps.READ])
 
-Subject = Annotated[str | None, Query(max_length=64)]
+Subject = Annotated[
+    str | None, Query(max_length=64, description="Only changes of the one with this id.")
+]
 
 
 @router.get(

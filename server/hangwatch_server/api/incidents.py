@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from hangwatch_server import durations, model
-from hangwatch_server.api import deps, documents, examples, paging
+from hangwatch_server.api import deps, documents, examples, fields, paging
 from hangwatch_server.db import audit
 from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
@@ -30,9 +30,13 @@ async def list_incidents(
     request: Request,
     response: Response,
     house: deps.House,
-    state: Annotated[tuple[model.IncidentState, ...], Query()] = SHOWN,
-    job: Annotated[str | None, Query(max_length=64)] = None,
-    node: Annotated[str | None, Query(max_length=255)] = None,
+    state: Annotated[
+        tuple[model.IncidentState, ...], Query(description="Given more than once for several.")
+    ] = SHOWN,
+    job: Annotated[str | None, Query(max_length=64, description="Id of their job.")] = None,
+    node: Annotated[
+        str | None, Query(max_length=255, description="Node with a culprit of theirs.")
+    ] = None,
     limit: paging.Limit = 50,
     cursor: paging.Cursor = None,
 ) -> paging.Page[model.Incident]:
@@ -55,6 +59,22 @@ async def incident(house: deps.House, incident_id: str) -> model.Incident:
 async def incident_captures(house: deps.House, incident_id: str) -> tuple[model.Capture, ...]:
     await _find(house, incident_id)
     return tuple(await capture_rows.of_incident(house.db, incident_id))
+
+
+@router.get(
+    "/{incident_id}/tree",
+    summary="The newest stacks of each rank over all captures of an incident, merged",
+    responses=examples.of(examples.TREE),
+)
+async def incident_tree(
+    house: deps.House,
+    incident_id: str,
+    native: fields.Native = False,
+    framework: fields.Framework = True,
+) -> documents.Tree:
+    await _find(house, incident_id)
+    tree = await house.captures.incident_tree(incident_id, native=native, framework=framework)
+    return documents.tree(tree)
 
 
 @router.post(

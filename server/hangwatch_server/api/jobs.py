@@ -21,7 +21,7 @@ async def list_jobs(
     request: Request,
     response: Response,
     house: deps.House,
-    state: model.State | None = None,
+    state: Annotated[model.State | None, Query(description="Only jobs in this state.")] = None,
     q: Annotated[str, Query(max_length=200, description="Part of the name or id.")] = "",
     limit: paging.Limit = 50,
     cursor: paging.Cursor = None,

@@ -30,7 +30,9 @@ async def login(
     request: Request,
     house: deps.House,
     token: Annotated[str, Form(max_length=secret_text.MAX_CHARS, examples=["hw_…"])],
-    next: Annotated[str, Form(max_length=2000)] = "/",
+    next: Annotated[
+        str, Form(max_length=2000, description="Where to go then: a path of this server.")
+    ] = "/",
 ) -> Response:
     if not sessions.is_same_origin(request):
         raise security.ForbiddenError("the login form was sent by another site: open /login here")

@@ -1,4 +1,4 @@
-"""The OpenAPI document: FastAPI's own, with errors under their true media type."""
+"""The OpenAPI document: FastAPI's own, with true media types and the fields of paths explained."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from hangwatch_server.api import problems
+from hangwatch_server.api import fields, problems
 
 Document = dict[str, Any]  # free JSON, as FastAPI makes it
 PROBLEM = "#/components/schemas/Problem"
@@ -37,13 +37,20 @@ def _build(app: FastAPI) -> Document:
         description=app.description,
         routes=app.routes,
     )
-    operations = [operation for path in built["paths"].values() for operation in path.values()]
-    for response in (answer for item in operations for answer in item["responses"].values()):
-        for media_type, content in list(response.get("content", {}).items()):
-            # FastAPI describes events by a word of OpenAPI 3.2 in a document of 3.1.
-            content.pop("itemSchema", None)
-            # FastAPI files an error's model under the media type of the route's success.
-            if content.get("schema", {}).get("$ref") == PROBLEM:
-                del response["content"][media_type]
-                response["content"][problems.MEDIA_TYPE] = content
+    for operation in (item for path in built["paths"].values() for item in path.values()):
+        for parameter in operation.get("parameters", ()):
+            if parameter["in"] == "path":
+                parameter["schema"]["description"] = fields.IN_PATHS[parameter["name"]]
+        for response in operation["responses"].values():
+            _correct(response.get("content", {}))
     return built
+
+
+def _correct(contents: Document) -> None:
+    for media_type, content in list(contents.items()):
+        # FastAPI describes events by a word of OpenAPI 3.2 in a document of 3.1.
+        content.pop("itemSchema", None)
+        # FastAPI files an error's model under the media type of the route's success.
+        if content.get("schema", {}).get("$ref") == PROBLEM:
+            del contents[media_type]
+            contents[problems.MEDIA_TYPE] = content

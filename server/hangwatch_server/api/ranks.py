@@ -38,6 +38,8 @@ async def list_ranks(
     responses=examples.of(examples.PATH),
 )
 async def path(
-    house: deps.House, job_id: str, rank: Annotated[int, Query(ge=0, lt=ranges.MAX_RANKS)]
+    house: deps.House,
+    job_id: str,
+    rank: Annotated[int, Query(ge=0, lt=ranges.MAX_RANKS, description="The rank that waits.")],
 ) -> tuple[model.PathStep, ...]:
     return await house.watch.path(job_id, rank)

@@ -32,7 +32,9 @@ async def verdict(
     job_id: str,
     wait: Annotated[str, Query(max_length=20, examples=["30s"])] = "0s",
     index: Annotated[int | None, Query(ge=0, description="The index seen last.")] = None,
-    format: Format = Format.JSON,
+    format: Annotated[
+        Format, Query(description="`plain` is the state alone, for scripts.")
+    ] = Format.JSON,
 ) -> model.Verdict | Response:
     wait_s = durations.seconds(wait, longest_s=LONGEST_WAIT_S)
     waiting = house.watch.verdict(job_id, index=index, wait_s=wait_s)

@@ -67,6 +67,16 @@ def test_an_incident_holds_its_verdict_and_history(admin: httpx.Client, incident
     assert admin.get(f"/api/v1/incidents/{incident}/captures").status_code == 200
 
 
+def test_the_stacks_of_an_incident_are_one_tree_over_its_captures(
+    admin: httpx.Client, incident: str
+) -> None:
+    url = f"/api/v1/incidents/{incident}/tree"
+
+    classes = waiting.until(lambda: admin.get(url).json()["classes"], 20, "a capture is stored")
+
+    assert [(row["ranks"], row["where"]) for row in classes] == [("0", "train.py:40 in train_step")]
+
+
 def test_acknowledging_twice_is_no_error(admin: httpx.Client, incident: str) -> None:
     url = f"/api/v1/incidents/{incident}/acknowledge"
 

@@ -1,0 +1,23 @@
+"""Fields of a request that mean the same in several calls. Types only."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+Native = Annotated[
+    bool, Query(description="With C and C++ frames, where the capture was asked to take them.")
+]
+Framework = Annotated[
+    bool, Query(description="With the frames of torch, Python and other libraries.")
+]
+# By name, since each means the same in every path.
+IN_PATHS = {
+    "job_id": "Id of the job: the `id` of `GET /api/v1/jobs`.",
+    "gid": "Id of the group: the `gid` of the job's groups.",
+    "capture_id": "Id of the capture, as the call that asked for it answered.",
+    "incident_id": "Id of the incident: the `incident` of a verdict.",
+    "token_id": "Id of the token, as `hangwatch token list` shows it.",
+    "name": "The name, as the list shows it.",
+}

@@ -15,7 +15,7 @@ import socket
 import tomllib
 import types
 import typing
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -25,8 +25,8 @@ from hangwatch_agent.errors import SettingsError
 
 PREFIX = "HANGWATCH_"
 # Read by the probe, by `hangwatch run` or by the command line itself; no dataclass holds them.
-EXPORTED_KEYS = frozenset({"job", "launch_id", "disable", "trace", "config", "run_dir"})
-_TRUE = frozenset({"1", "true", "yes", "on"})
+EXPORTED_KEYS = frozenset({"job", "launch_id", "disable", "config", "run_dir"})
+_TRUE = frozenset(probe.TRUE)
 _FALSE = frozenset({"0", "false", "no", "off", ""})
 HIDDEN = "********"
 
@@ -60,7 +60,7 @@ class AgentSettings:
     token: str = field(
         default="",
         metadata=_setting(
-            "token with scope agent, bound to this node's name",
+            "text of the token to show the server; an agent's has scope agent and names its node",
             "empty works only against a server that allows it on loopback",
             secret=True,
         ),
@@ -195,9 +195,9 @@ def _gather(
     own = keys(schema)
     allowed = own | frozenset(known) | EXPORTED_KEYS
     found: dict[str, tuple[object, str]] = {}
-    for layer in (_from_toml(toml), _from_environ(environ)):
+    for layer, spelling in ((_from_toml(toml), _in_file), (_from_environ(environ), _in_environ)):
         for key, (value, source) in layer.items():
-            target = _target(key, allowed, source)
+            target = _target(key, allowed, source, spelling)
             if target not in own:
                 continue
             if target != key:
@@ -233,14 +233,22 @@ def _from_environ(environ: Mapping[str, str]) -> dict[str, tuple[object, str]]:
     }
 
 
-def _target(key: str, allowed: Collection[str], source: str) -> str:
+def _in_file(key: str) -> str:
+    return key
+
+
+def _in_environ(key: str) -> str:
+    return PREFIX + key.upper()
+
+
+def _target(key: str, allowed: Collection[str], source: str, spelling: Callable[[str], str]) -> str:
     """The setting that `key` sets: itself, or the secret whose file it names."""
     if key in allowed:
         return key
     if key.endswith("_file") and key[: -len("_file")] in allowed:
         return key[: -len("_file")]
     near = difflib.get_close_matches(key, sorted(allowed), n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
+    hint = f" (did you mean {spelling(near[0])}?)" if near else ""
     raise SettingsError(f"{source}: no such setting{hint}; `hangwatch config` lists all settings")
 
 

@@ -23,7 +23,12 @@ def add(commands: Commands) -> None:
     )
     run.add_argument("--job", help="name of the job; default: the script's")
     flags.add(run, AgentSettings, only=frozenset({"run_dir"}))
-    run.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND")
+    run.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        metavar="-- COMMAND",
+        help="what starts the job, as you would type it without Hangwatch",
+    )
     run.set_defaults(handler=_run)
 
 

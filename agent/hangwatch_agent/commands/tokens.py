@@ -15,7 +15,14 @@ def add(commands: Commands) -> None:
     token = commands.add_parser("token", help="create, list and revoke tokens")
     actions = token.add_subparsers(dest="action", required=True, metavar="ACTION")
     create = actions.add_parser("create", help="create a token and print it, this once")
-    create.add_argument("--scope", action="append", required=True, choices=SCOPES, dest="scopes")
+    create.add_argument(
+        "--scope",
+        action="append",
+        required=True,
+        choices=SCOPES,
+        dest="scopes",
+        help="what it may do; give it again for more. admin may do all, operate may read",
+    )
     create.add_argument("--node", help="the node that an agent's token speaks for")
     create.add_argument("--name", help="who or what uses it; default: the node, or the scope")
     create.add_argument("--expires-in", metavar="DURATION", help="such as 90d; default: never")

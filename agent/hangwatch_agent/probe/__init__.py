@@ -15,6 +15,7 @@ from typing import Any
 VERSION = "0.1.0"
 # One probe per process, whoever loads it first (sitecustomize, hangwatch.auto, an import by name).
 PRIVATE_NAME = "_hangwatch_probe"
+TRUE = ("1", "true", "yes", "on")  # what any HANGWATCH_* flag takes for yes
 
 _running: Any = None  # the Loop, once torch.distributed has been imported
 _has_started = False
@@ -34,7 +35,7 @@ def start() -> None:
 
 def _start() -> None:
     global _has_started
-    if _has_started or os.environ.get("HANGWATCH_DISABLE") == "1":
+    if _has_started or is_disabled():
         return
     _has_started = True
     from . import hook
@@ -55,6 +56,10 @@ def _begin() -> None:
         return
 
 
+def is_disabled() -> bool:
+    return os.environ.get("HANGWATCH_DISABLE", "").strip().lower() in TRUE
+
+
 def run_dir() -> str:
     """Where records go: HANGWATCH_RUN_DIR, else the default."""
     chosen = os.environ.get("HANGWATCH_RUN_DIR")
@@ -69,4 +74,5 @@ def default_run_dir() -> str:
     if os.geteuid() == 0:
         return "/run/hangwatch"
     base = os.environ.get("XDG_RUNTIME_DIR")
+    # A predictable name in /tmp: the record's writer refuses a folder that is not this user's.
     return os.path.join(base, "hangwatch") if base else f"/tmp/hangwatch-{os.geteuid()}"  # noqa: S108

@@ -212,8 +212,11 @@ def test_compiler_is_kept_out_of_the_probe(start: Starter) -> None:
     assert "_getframe" not in found
 
 
-def test_kill_switch_leaves_no_trace(start: Starter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HANGWATCH_DISABLE", "1")
+@pytest.mark.parametrize("word", ["1", "True"])
+def test_kill_switch_leaves_no_trace(
+    start: Starter, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setenv("HANGWATCH_DISABLE", word)
     job = start("alone.py", "1")
     wait_for(lambda: job.has("ready"), "the program's end")
     job.signal("leave")

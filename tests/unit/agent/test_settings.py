@@ -42,7 +42,7 @@ def test_flag_wins_over_environment_over_file_over_default(tmp_path: Path) -> No
 
 
 def test_unknown_environment_key_names_the_nearest_setting() -> None:
-    with pytest.raises(SettingsError, match=r"HANGWATCH_PROT.*did you mean port"):
+    with pytest.raises(SettingsError, match=r"HANGWATCH_PROT.*did you mean HANGWATCH_PORT\?"):
         load(environ={"HANGWATCH_PROT": "1"})
 
 

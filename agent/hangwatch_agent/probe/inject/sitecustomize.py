@@ -47,7 +47,8 @@ def _chain() -> None:
     spec.loader.exec_module(module)
 
 
-if os.environ.get("HANGWATCH_DISABLE") != "1":
+# The probe asks the same; asked here too, so that a disabled one is not even imported.
+if os.environ.get("HANGWATCH_DISABLE", "").strip().lower() not in ("1", "true", "yes", "on"):
     # A broken probe must not keep any Python from starting.
     with contextlib.suppress(Exception):
         _load()

@@ -69,10 +69,6 @@ def user_frame(frames: Sequence[wire.Frame]) -> wire.Frame | None:
     return own or (python[0] if python else None)
 
 
-def has_user_frame(frames: Iterable[wire.Frame]) -> bool:
-    return any(not is_framework(frame) for frame in frames)
-
-
 def main_thread(process: wire.ProcessStacks) -> wire.Thread | None:
     """The thread whose OS id is the process's pid; py-spy's own name for it is the second best
     sign.

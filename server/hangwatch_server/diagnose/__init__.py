@@ -7,6 +7,7 @@ long enough for an alarm is for `detect` to say.
 from __future__ import annotations
 
 from hangwatch_server.diagnose import paths, quiet, survey, verdicts, wait_graph
+from hangwatch_server.diagnose.coverage import coverage
 from hangwatch_server.diagnose.rows import group_row, group_rows, rank_rows
 from hangwatch_server.diagnose.settings import DEFAULT, DiagnoseSettings
 from hangwatch_server.model import Finding, PathStep, Snapshot
@@ -14,6 +15,7 @@ from hangwatch_server.model import Finding, PathStep, Snapshot
 __all__ = [
     "DEFAULT",
     "DiagnoseSettings",
+    "coverage",
     "diagnose",
     "group_row",
     "group_rows",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hangwatch_server.diagnose import process, sentences, standing, verdicts
+from hangwatch_server.diagnose import process, sentences, standing
+from hangwatch_server.diagnose.coverage import coverage
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.model import Evidence, Finding, Kind
@@ -24,7 +25,7 @@ def finding(looked: Survey) -> Finding:
                 "a long step, or all ranks are busy outside of communication."
             ),
             confidence=_CONFIDENCE,
-            coverage=verdicts.coverage(looked),
+            coverage=coverage(looked.snapshot),
             stalled_s=still_s,
             key=Kind.NO_PROGRESS.value,
         )
@@ -32,7 +33,7 @@ def finding(looked: Survey) -> Finding:
         kind=Kind.NONE,
         confidence=1.0,
         evidence=tuple(_deaths(looked)),
-        coverage=verdicts.coverage(looked),
+        coverage=coverage(looked.snapshot),
         key=Kind.NONE.value,
     )
 

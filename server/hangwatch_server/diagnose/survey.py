@@ -14,7 +14,7 @@ from hangwatch_server.diagnose import process, standing
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.settings import DiagnoseSettings
 from hangwatch_server.diagnose.standing import Standing
-from hangwatch_server.model import Activity, Link, RankView, Snapshot, StackFacts
+from hangwatch_server.model import Activity, RankView, Snapshot, StackFacts
 
 OUTSIDE = frozenset(
     {
@@ -84,10 +84,6 @@ class Survey:
         """Whether its stack shows the main thread outside every collective."""
         stack = self.stack(rank)
         return stack is not None and stack.activity in OUTSIDE and not waits_in_ddp(stack)
-
-    def is_reporting(self, rank: int) -> bool:
-        view = self.view(rank)
-        return view is not None and view.beat is not None and view.link is Link.LIVE
 
     def is_idle(self, rank: int) -> bool:
         beat = self.beat(rank)

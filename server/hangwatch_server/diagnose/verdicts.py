@@ -15,11 +15,12 @@ from hangwatch_server.diagnose import (
     paths,
     sentences,
 )
+from hangwatch_server.diagnose.coverage import coverage
 from hangwatch_server.diagnose.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.diagnose.wait_graph import Root, WaitGraph, blockers
-from hangwatch_server.model import Condition, Coverage, Culprit, Finding, Kind, WaitEdge
+from hangwatch_server.model import Condition, Culprit, Finding, Kind, WaitEdge
 
 _ROOT_WEIGHT = {Kind.STALLED_COLLECTIVE: 0.7}
 _UNCERTAIN_WEIGHT = 0.4
@@ -84,20 +85,10 @@ def finding(waiting: WaitGraph, item: Judged) -> Finding:
         sides=shown_sides,
         evidence=evidence.of(looked, item.root, item.op, item.ranks),
         hints=hints.of(case),
-        coverage=coverage(looked),
+        coverage=coverage(looked.snapshot),
         is_hard=certainty.is_hard(waiting, item.root, item.kind, item.op, item.ranks),
         stalled_s=item.op.stalled_s,
         key=f"{item.kind.value}|{item.op.gid}|{item.op.seq}|{ranges.text(item.ranks)}",
-    )
-
-
-def coverage(looked: Survey) -> Coverage:
-    silent = [rank for rank in looked.snapshot.ranks if not looked.is_reporting(rank)]
-    size = looked.snapshot.world_size
-    return Coverage(
-        reporting=len(looked.snapshot.ranks) - len(silent),
-        world_size=size,
-        silent=ranges.text(silent),
     )
 
 

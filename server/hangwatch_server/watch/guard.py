@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
+from hangwatch_server import diagnose
 from hangwatch_server.detect import Decision
 from hangwatch_server.model import State
-from hangwatch_server.watch import verdicts
 from hangwatch_server.watch.watched import Watched
 
 # Agents reconnect with jitter; this long of full, healthy reports is progress, not a gap in sight.
@@ -24,7 +24,7 @@ def apply(watched: Watched, decision: Decision, now_s: float) -> Decision:
     if decision.state in (State.SUSPECTED, State.HUNG, State.FAILED):
         watched.inherited = None
         return decision
-    coverage = verdicts.coverage(watched.snapshot)
+    coverage = diagnose.coverage(watched.snapshot)
     if decision.state is State.UNKNOWN or coverage.reporting < coverage.world_size:
         watched.steady_since_s = None
     elif watched.steady_since_s is None:

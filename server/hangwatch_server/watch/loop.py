@@ -30,7 +30,6 @@ from hangwatch_server.watch.ledger import Ledger
 from hangwatch_server.watch.samples import Samples
 from hangwatch_server.watch.watched import Watched
 
-THREAD_FROM_RANKS = 2_000
 NODES_EVERY_S = 30.0
 PRUNE_EVERY_S = 3_600.0
 HISTORY_DAYS = 30
@@ -148,7 +147,7 @@ class Loop:
     async def _judge(self, watched: Watched, now_s: float) -> Decision:
         snapshot = watched.snapshot
         known = (watched.memory, watched.finding, self._limits)
-        if snapshot.world_size >= THREAD_FROM_RANKS:
+        if watched.is_large:
             result = await asyncio.to_thread(_judge, snapshot, *known)
         else:
             result = _judge(snapshot, *known)
@@ -251,6 +250,6 @@ def _judge(
     if detect.needs_diagnosis(snapshot, memory, limits):
         finding = findings.main(diagnose.diagnose(snapshot), before, memory)
     else:
-        finding = Finding(kind=Kind.NONE, coverage=verdicts.coverage(snapshot), confidence=1.0)
+        finding = Finding(kind=Kind.NONE, coverage=diagnose.coverage(snapshot), confidence=1.0)
     memory, decision = detect.step(memory, snapshot, finding, limits)
     return findings.last(finding, before, memory), memory, decision

@@ -14,7 +14,6 @@ from hangwatch_server.model import (
     Finding,
     Kind,
     Limits,
-    Link,
     Snapshot,
     State,
     Verdict,
@@ -83,20 +82,6 @@ def build(
         action=Action(),
         limits=decision.limits,
         incident=_incident(previous, snapshot.attempt),
-    )
-
-
-def coverage(snapshot: Snapshot) -> Coverage:
-    """How many ranks are heard, and which are not."""
-    silent = [
-        rank
-        for rank, view in snapshot.ranks.items()
-        if view.beat is None or view.link is not Link.LIVE
-    ]
-    return Coverage(
-        reporting=snapshot.world_size - len(silent),
-        world_size=snapshot.world_size,
-        silent=ranges.text(silent),
     )
 
 

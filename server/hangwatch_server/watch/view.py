@@ -32,7 +32,6 @@ from hangwatch_server.watch.loop import Loop
 from hangwatch_server.watch.watched import Watched
 
 LONGEST_WAIT_S = 120.0
-THREAD_FROM_RANKS = 2_000
 # Bounds a wait on events of which one may have been dropped.
 RECHECK_S = 1.0
 _UNSEEN = "No agent reports this job now; this is what was known last."
@@ -205,6 +204,6 @@ class Watch:
 
 
 async def _run(watched: Watched, work: Callable[[], T]) -> T:
-    if watched.snapshot.world_size >= THREAD_FROM_RANKS:
+    if watched.is_large:
         return await asyncio.to_thread(work)
     return work()

@@ -12,6 +12,8 @@ from hangwatch_server.model import Finding, Incident, Job, Kind, Snapshot, State
 from hangwatch_server.watch import verdicts
 
 TELL_EVERY_S = 1.0
+# From here on a pass over all ranks would hold up the event loop noticeably: it goes to a thread.
+THREAD_FROM_RANKS = 2_000
 TIMELINE_POINTS = 1800  # half an hour at one a second
 
 
@@ -48,6 +50,10 @@ class Watched:
     told: tuple[Verdict, JobMeta] | None = None  # what listeners were last told of
     told_s: float = 0.0
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=TIMELINE_POINTS))
+
+    @property
+    def is_large(self) -> bool:
+        return self.snapshot.world_size >= THREAD_FROM_RANKS
 
     def mark(self, now_s: float) -> None:
         """Add a point of the timeline, at most one a second."""

@@ -16,12 +16,6 @@ from hangwatch_server.errors import NotFoundError
 from hangwatch_server.services import Services
 
 LONGEST_SNOOZE_S = 30 * 86400
-# A suspicion is no incident yet for people (DESIGN section 4); it is shown when asked for.
-SHOWN = (
-    model.IncidentState.CONFIRMED,
-    model.IncidentState.RESOLVED,
-    model.IncidentState.ENDED,
-)
 router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[deps.READ])
 
 
@@ -32,7 +26,7 @@ async def list_incidents(
     house: deps.House,
     state: Annotated[
         tuple[model.IncidentState, ...], Query(description="Given more than once for several.")
-    ] = SHOWN,
+    ] = model.SHOWN_INCIDENTS,
     job: Annotated[str | None, Query(max_length=64, description="Id of their job.")] = None,
     node: Annotated[
         str | None, Query(max_length=255, description="Node with a culprit of theirs.")

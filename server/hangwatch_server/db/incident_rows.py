@@ -13,14 +13,13 @@ from sqlalchemy import ColumnElement, Row, Select, and_, func, select
 
 from hangwatch_server.db import codec
 from hangwatch_server.db.tables import captures, incidents
-from hangwatch_server.model import Incident, IncidentState, Kind, Verdict
+from hangwatch_server.model import ACTIVE_INCIDENTS, Incident, IncidentState, Kind, Verdict
 
-ACTIVE = (IncidentState.OPEN, IncidentState.CONFIRMED)
 MAX_CAPTURES = 500
 
 
 def is_active() -> ColumnElement[bool]:
-    return incidents.c.state.in_([state.value for state in ACTIVE])
+    return incidents.c.state.in_([state.value for state in ACTIVE_INCIDENTS])
 
 
 def is_hidden() -> ColumnElement[bool]:

@@ -21,9 +21,8 @@ from hangwatch_server.db.engine import Database
 from hangwatch_server.db.leases import Lease
 from hangwatch_server.db.tables import captures, incident_events, incidents, jobs
 from hangwatch_server.errors import ConflictError, NotFoundError
-from hangwatch_server.model import Incident, IncidentEvent, IncidentState, Verdict
+from hangwatch_server.model import ACTIVE_INCIDENTS, Incident, IncidentEvent, IncidentState, Verdict
 
-ACTIVE = incident_rows.ACTIVE
 MAX_HISTORY = 500
 _END_RECORD = "job failed"
 
@@ -75,7 +74,7 @@ async def update(
     db: Database, lease: Lease, incident_id: str, verdict: Verdict, why: str
 ) -> Incident:
     """Store a newer verdict of an active incident; an empty `why` writes no line of history."""
-    return await _change(db, lease, incident_id, ACTIVE, {}, why, verdict)
+    return await _change(db, lease, incident_id, ACTIVE_INCIDENTS, {}, why, verdict)
 
 
 async def end(
@@ -83,7 +82,7 @@ async def end(
 ) -> Incident:
     """Close an active incident as resolved, ended or pruned."""
     changes = {"state": state.value, "ended_at": func.clock_timestamp(), "end_reason": reason}
-    return await _change(db, lease, incident_id, ACTIVE, changes, reason, None)
+    return await _change(db, lease, incident_id, ACTIVE_INCIDENTS, changes, reason, None)
 
 
 async def reopen(
@@ -313,7 +312,7 @@ async def _active(connection: AsyncConnection, job: str, attempt: int) -> Incide
 
 async def _need_active(connection: AsyncConnection, incident_id: str) -> Incident:
     state = await _locked_state(connection, incident_id)
-    if state not in ACTIVE:
+    if state not in ACTIVE_INCIDENTS:
         raise ConflictError(
             f"incident {incident_id} is over ({state}): there is nothing to silence"
         )

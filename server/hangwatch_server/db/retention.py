@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, Delete, and_, delete, exists, func, or_, select
 
 from hangwatch_server.db.engine import Database
+from hangwatch_server.db.incident_rows import is_active
 from hangwatch_server.db.tables import audit, captures, incidents, jobs, nodes, verdicts
 from hangwatch_server.model import IncidentState
 
@@ -29,11 +30,10 @@ async def prune(
 ) -> Pruned:
     """Delete old rows in one transaction; suspicions that came to nothing go sooner."""
     old, hidden = _ago(older_than_days), _ago(hidden_older_than_days)
-    is_active = incidents.c.state.in_([IncidentState.OPEN.value, IncidentState.CONFIRMED.value])
     is_hidden = and_(
         incidents.c.state == IncidentState.PRUNED.value, incidents.c.confirmed_at.is_(None)
     )
-    has_active = exists(select(incidents.c.id).where(incidents.c.job == jobs.c.id, is_active))
+    has_active = exists(select(incidents.c.id).where(incidents.c.job == jobs.c.id, is_active()))
     # In this order a capture whose incident goes has no incident any more when its turn comes.
     statements: dict[str, Delete] = {
         "jobs": delete(jobs).where(jobs.c.last_seen < old, ~has_active),

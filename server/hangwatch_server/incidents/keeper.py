@@ -16,7 +16,7 @@ from hangwatch_server.db.engine import Database
 from hangwatch_server.db.leases import Lease
 from hangwatch_server.incidents import lifecycle
 from hangwatch_server.incidents.lifecycle import Action, Known, Step
-from hangwatch_server.model import Incident, IncidentState, State, Verdict
+from hangwatch_server.model import ACTIVE_INCIDENTS, Incident, IncidentState, State, Verdict
 
 log = structlog.get_logger(__name__)
 
@@ -106,7 +106,7 @@ class Keeper:
                 state=incident.state,
                 why=step.why,
             )
-        is_active = incident.state in incidents.ACTIVE
+        is_active = incident.state in ACTIVE_INCIDENTS
         return Known(active=incident if is_active else None, newest=incident)
 
     async def _write(self, lease: Lease, step: Step, verdict: Verdict, known: Known) -> Incident:

@@ -39,6 +39,8 @@ from hangwatch_server.model.verdict import (
     WaitEdge,
 )
 from hangwatch_server.model.words import (
+    ACTIVE_INCIDENTS,
+    SHOWN_INCIDENTS,
     Activity,
     CaptureState,
     Condition,
@@ -49,6 +51,8 @@ from hangwatch_server.model.words import (
 )
 
 __all__ = [
+    "ACTIVE_INCIDENTS",
+    "SHOWN_INCIDENTS",
     "Action",
     "Activity",
     "Capture",

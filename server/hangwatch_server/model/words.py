@@ -85,6 +85,11 @@ class IncidentState(StrEnum):
     PRUNED = "pruned"  # a suspicion that progress cleared
 
 
+ACTIVE_INCIDENTS = (IncidentState.OPEN, IncidentState.CONFIRMED)
+# A suspicion is no incident for people yet: these are what lists show unless asked for others.
+SHOWN_INCIDENTS = (IncidentState.CONFIRMED, IncidentState.RESOLVED, IncidentState.ENDED)
+
+
 class CaptureState(StrEnum):
     TAKING = "taking"
     COMPLETE = "complete"

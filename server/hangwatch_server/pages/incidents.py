@@ -11,7 +11,13 @@ from fastapi.responses import PlainTextResponse, RedirectResponse
 from hangwatch_server.db import audit
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.errors import HangwatchError, NotFoundError
-from hangwatch_server.model import Incident, IncidentState, PathStep
+from hangwatch_server.model import (
+    ACTIVE_INCIDENTS,
+    SHOWN_INCIDENTS,
+    Incident,
+    IncidentState,
+    PathStep,
+)
 from hangwatch_server.pages import (
     access,
     commands,
@@ -28,8 +34,6 @@ from hangwatch_server.services import Services
 
 PAGE_INCIDENTS = 50
 LONGEST_SNOOZE_MIN = 24 * 60
-SHOWN = (IncidentState.CONFIRMED, IncidentState.RESOLVED, IncidentState.ENDED)
-ACTIVE = (IncidentState.OPEN, IncidentState.CONFIRMED)
 router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
 
 RankChoice = Annotated[int | None, Query(ge=0, le=1_000_000)]
@@ -151,20 +155,20 @@ async def _list_values(
 ) -> render.Values:
     rows, more = await incident_rows.list_page(
         house.db,
-        states=(state,) if state else SHOWN,
+        states=(state,) if state else SHOWN_INCIDENTS,
         job=job or None,
         node=node or None,
         limit=PAGE_INCIDENTS,
         before=before or None,
     )
-    active = sum(row.state in ACTIVE for row in rows)
+    active = sum(row.state in ACTIVE_INCIDENTS for row in rows)
     return {
         "title": f"{f'▲ {active} open' if active else 'Incidents'} · Hangwatch",
         "section": "incidents",
         "incidents": rows,
         "headings": {row.id: headline.of_incident(row) for row in rows},
         "active": active,
-        "states": SHOWN,
+        "states": SHOWN_INCIDENTS,
         "state": state,
         "job_filter": job,
         "node_filter": node,
@@ -176,10 +180,14 @@ async def _values(
     request: Request, house: Services, incident_id: str, rank: int | None, native: bool
 ) -> render.Values:
     incident = await _find(house, incident_id)
-    is_active = incident.state in ACTIVE
+    is_active = incident.state in ACTIVE_INCIDENTS
     tree = await house.captures.incident_tree(incident_id, native=native)
     culprits = [
-        (culprit, *stack_segments.stack_of(tree, culprit.rank))
+        (
+            culprit,
+            *stack_segments.stack_of(tree, culprit.rank),
+            stack_segments.worker_of(tree, culprit.rank),
+        )
         for culprit in incident.verdict.culprits
     ]
     heading = headline.of_incident(incident)
@@ -196,7 +204,7 @@ async def _values(
         "rank": rank,
         "ring": drawing.ring(incident.verdict.cycle),
         "captures": incident.captures,
-        "segments": stack_segments.of_tree(tree),
+        "segments": stack_segments.of_tree(tree, incident.verdict.culprit_ranks),
         "native": native,
         "commands": commands.of_incident(incident, str(request.base_url)),
     }

@@ -202,8 +202,9 @@ async def _lasting(loop: Callable[[], Coroutine[None, None, None]]) -> None:
 
 
 def _raise_file_limit() -> None:
-    """Allow as many descriptors as the hard limit does: each rank takes one, and the usual soft
-    limit of 1,024 is reached by one full node.
+    """Allow as many descriptors as the hard limit does.
+
+    Each rank takes one, and one full node reaches the usual soft limit of 1,024.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)

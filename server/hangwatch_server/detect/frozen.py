@@ -52,9 +52,7 @@ def _trace(view: RankView, stall: Stall, now_s: float) -> Trace:
 
 
 def motion(view: RankView, stall: Stall, now_s: float, s: DetectSettings) -> Motion:
-    """Judge one rank. A stopped or ended process is frozen at once; one never heard is not
-    judged.
-    """
+    """Judge one rank: a stopped or ended process at once, one never heard not at all."""
     traces = stall.traces.get(view.rank, ())
     if view.beat is not None and view.beat.process.state in _STILL:
         return Motion.FROZEN
@@ -131,9 +129,7 @@ def _leaf_moves(view: RankView, traces: tuple[Trace, ...]) -> bool:
 
 
 def _leaf_stands(view: RankView, traces: tuple[Trace, ...], s: DetectSettings) -> bool:
-    """Enough captures of *this* stall have the same stack: an earlier stall at that line is no
-    sign.
-    """
+    """Enough captures of *this* stall, not of one before it, have the same stack."""
     stack = view.stack
     captured = list(_captured(traces).values())
     if stack is None or len(captured) < s.frozen_captures:

@@ -82,9 +82,7 @@ def _is_frozen(motions: list[Motion]) -> bool | None:
 
 
 def _unheard(case: Case) -> Judgement | None:
-    """Missing data is unknown, never hung, except where a node stays silent while others wait for
-    it.
-    """
+    """Missing data is unknown, and hung only where others wait for a node that stays silent."""
     ranks = case.snapshot.ranks
     waiting = [ranks[r] for r in ranges.parse(case.finding.waiting) if r in ranks]
     if waiting and all(view.link is Link.LOST for view in waiting):
@@ -99,9 +97,7 @@ def _unheard(case: Case) -> Judgement | None:
 
 
 def _lost(case: Case, lost: list[RankView]) -> Judgement:
-    """After a minute a silent node that others wait for is the cause, unless it is we who hear
-    nobody.
-    """
+    """After a minute the silent node that others wait for is the cause, if we hear half the nodes."""
     nodes = {v.node for v in case.snapshot.ranks.values() if v.node}
     live = {v.node for v in case.snapshot.ranks.values() if v.node and v.link is Link.LIVE}
     names = ", ".join(sorted({view.node for view in lost})[:4])
@@ -161,9 +157,7 @@ def _all_entered(case: Case) -> tuple[State, str]:
 
 
 def _no_progress(case: Case) -> tuple[State, str]:
-    """Nobody waits in a collective: information, and a hang only after ten minutes without any
-    movement.
-    """
+    """Nobody waits in a collective: information, and a hang only after ten minutes of it."""
     s = case.settings
     current = _any_phase(case)
     if current is not None and current.spent_s < current.limit_s:

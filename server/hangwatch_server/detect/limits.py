@@ -35,8 +35,7 @@ def _why(count: int, p99_s: float, s: DetectSettings) -> str:
 
 
 def latest(snapshot: Snapshot, finding: Finding, s: DetectSettings) -> float | None:
-    """The age at which a stall of the finding's group must be decided; None when no timeout is
-    known.
+    """The age at which a stall of the finding's group must be decided; None without a timeout.
 
     Never under the suspect floor: a shorter timeout of the group's own leaves nothing to wait for.
     """

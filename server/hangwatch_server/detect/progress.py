@@ -62,9 +62,7 @@ def stalled_s(memory: Memory, now_s: float) -> float:
 
 
 def _age_s(memory: Memory, snapshot: Snapshot, finding: Finding) -> float | None:
-    """Age of the oldest stuck front, or of the newest movement of any heard rank where nobody
-    waits.
-    """
+    """Age of the oldest stuck front; where nobody waits, of the newest movement of any rank."""
     if finding.kind not in (Kind.NONE, Kind.NO_PROGRESS):
         return finding.stalled_s
     heard = (view for view in snapshot.ranks.values() if is_alive(view) and view.link is Link.LIVE)

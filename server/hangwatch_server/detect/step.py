@@ -20,8 +20,7 @@ _OVER_AFTER_S = 30.0
 def step(
     memory: Memory, snapshot: Snapshot, finding: Finding, settings: DetectSettings = DEFAULT
 ) -> tuple[Memory, Decision]:
-    """Judge the job as of `snapshot.taken_s`; `finding` is what `diagnose` says of the same
-    snapshot.
+    """Judge the job as of `snapshot.taken_s`; `finding` is what `diagnose` says of it.
 
     1. Move the progress clock and the sight of hard evidence.
     2. An ended job needs no more.
@@ -97,9 +96,7 @@ def _decision(
 
 
 def needs_diagnosis(snapshot: Snapshot, memory: Memory, settings: DetectSettings = DEFAULT) -> bool:
-    """Whether anything is out of the ordinary: a quiet rank, a process gone, a wait, a silent
-    link.
-    """
+    """Whether anything is odd: a quiet rank, a process gone, a wait, a silent link."""
     if memory.stall is not None and (memory.stall.is_hung or memory.stall.wished_s):
         return True
     for view in snapshot.ranks.values():

@@ -24,9 +24,7 @@ _TICK_SLACK_S = 0.2
 
 
 def candidates(finding: Finding, s: DetectSettings) -> tuple[int, ...]:
-    """The ranks whose motion decides: the culprits, or one of each waiting class where nobody is
-    blamed.
-    """
+    """The ranks whose motion decides: the culprits, else one of each class of waiting ranks."""
     in_cycle = (step.rank for step in finding.cycle)  # their stacks prove or disprove a deadlock
     culprits = tuple(dict.fromkeys((*in_cycle, *(c.rank for c in finding.culprits))))
     return (culprits or waiting_classes(finding))[: s.wish_ranks]
@@ -64,9 +62,7 @@ def _first_s(finding: Finding, limits: Limits, s: DetectSettings) -> float:
 
 
 def _is_due(stall: Stall, now_s: float, s: DetectSettings) -> bool:
-    """Evenly over the window at first; later ever more rarely, and no more once the hang is
-    confirmed.
-    """
+    """Evenly over the window at first, then ever more rarely, until the hang is confirmed."""
     if not stall.wished_s:
         return True
     asked = len(stall.wished_s)

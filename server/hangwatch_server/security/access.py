@@ -132,8 +132,10 @@ async def _refuse_forgery(
 
 
 def _is_anonymous_reader(request: Request) -> bool:
-    """Only from this machine, and only by a local name: a foreign name that resolves to 127.0.0.1
-    (DNS rebinding) would let any web page read us."""
+    """Only from this machine, and only by a local name.
+
+    A foreign name that resolves to 127.0.0.1 (DNS rebinding) would let any web page read us.
+    """
     if not request.app.state.settings.allow_anonymous or request.client is None:
         return False
     host = request.headers.get("host", "").lower()

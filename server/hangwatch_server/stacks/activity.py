@@ -29,9 +29,7 @@ class Reading:
 
 
 def read(process: wire.ProcessStacks, thread: wire.Thread, wchan: str = "") -> Reading:
-    """Classify the main thread `thread` of `process`; `wchan` is where the kernel has it wait, if
-    known.
-    """
+    """Classify the main thread of `process`; `wchan` is where the kernel has it wait, or ""."""
     reading = _known(thread.frames) or _backward(thread) or _native(thread.frames)
     if reading is not None and reading.activity is not Activity.LOCK:
         return reading
@@ -70,9 +68,7 @@ def _of_frame(frame: wire.Frame, has_user_inside: bool) -> Activity | None:
 
 
 def _collective(python: Sequence[wire.Frame], index: int) -> Reading:
-    """`op` is the innermost call, as the recorder names it; the call that the user wrote goes to
-    `detail`.
-    """
+    """`op` is the innermost call, as the recorder names it; `detail` the one the user wrote."""
     op = frame_text.function(python[index].name)
     written = op
     for frame in python[index + 1 :]:
@@ -86,8 +82,9 @@ def _collective(python: Sequence[wire.Frame], index: int) -> Reading:
 
 
 def _backward(thread: wire.Thread) -> Reading | None:
-    """DistributedDataParallel issues its all_reduce in C++: an idle engine without Python inside
-    waits for it.
+    """An engine that idles without Python inside waits for DistributedDataParallel's all_reduce.
+
+    That one is issued in C++, and so has no frame of its own.
     """
     python = frame_text.python_only(thread.frames)
     if not python or frame_text.function(python[0].name) != _ENGINE or thread.is_active:
@@ -119,9 +116,7 @@ def _is_in_lock_function(frames: Sequence[wire.Frame]) -> bool:
 
 
 def _user_code(thread: wire.Thread, wchan: str, holder: str) -> Reading:
-    """A bare `with lock:` has no frame of its own, so another thread in the same file is the sign
-    of one.
-    """
+    """User code, or a lock: of a bare `with lock:` only the other thread in the file is a sign."""
     python = frame_text.python_only(thread.frames)
     is_own_leaf = not frame_text.is_framework(python[0])
     may_wait = is_own_leaf and not thread.is_active and not _is_elsewhere(wchan)
@@ -134,15 +129,12 @@ def _user_code(thread: wire.Thread, wchan: str, holder: str) -> Reading:
 
 
 def _is_elsewhere(wchan: str) -> bool:
-    """Whether the kernel says that the thread waits for something else than a futex (0 or "": it
-    hides it).
-    """
+    """Whether the kernel has it wait for something else than a futex; "" and 0 tell nothing."""
     return wchan not in ("", "0") and "futex" not in wchan
 
 
 def lock_holder(process: wire.ProcessStacks, waiting: wire.Thread) -> str:
-    """The other thread that seems to hold what `waiting` waits for: user code in the same file,
-    else "".
+    """The thread in the same file that seems to hold what `waiting` waits for, else "".
 
     A guess from Python frames alone: `refresher at cache.py:41 in refresh`.
     """

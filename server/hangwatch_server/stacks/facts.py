@@ -18,12 +18,10 @@ _SHOWN_WORKERS = 2
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One capture's part of a rank's process; `taken_s` is the server's monotonic clock,
-    corrected for age.
-    """
+    """One capture's part of a rank's process; `taken_s` is by the server's monotonic clock."""
 
     part: wire.CapturePart
-    taken_s: float
+    taken_s: float  # the age that the agent measured is taken off
     capture: str
 
 
@@ -38,9 +36,7 @@ class _View:
 
 
 def facts(samples: Sequence[Sample], now_s: float) -> StackFacts | None:
-    """Facts of the newest process among `samples` (newest last); None when none of them has a
-    stack.
-    """
+    """Facts of the newest process among `samples`, newest last; None when none has a stack."""
     views = [view for view in map(_view, samples) if view is not None]
     if not views:
         return None

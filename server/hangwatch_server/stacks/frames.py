@@ -43,9 +43,7 @@ def is_framework(frame: wire.Frame) -> bool:
 
 @lru_cache(maxsize=65536)
 def function(name: str) -> str:
-    """The bare function name of py-spy's qualified one: `main.<locals>.Data.__getitem__` ->
-    `__getitem__`.
-    """
+    """The bare name of a qualified one: `__getitem__` of `main.<locals>.Data.__getitem__`."""
     return _QUALIFIER.sub("", name)
 
 
@@ -70,9 +68,7 @@ def user_frame(frames: Sequence[wire.Frame]) -> wire.Frame | None:
 
 
 def main_thread(process: wire.ProcessStacks) -> wire.Thread | None:
-    """The thread whose OS id is the process's pid; py-spy's own name for it is the second best
-    sign.
-    """
+    """The thread whose OS id is the process's pid, else the one that py-spy calls the main one."""
     threads = process.threads
     if threads and threads[0].thread_id == process.pid:
         return threads[0]

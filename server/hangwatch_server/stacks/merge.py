@@ -63,8 +63,7 @@ def merge(
     native: bool = False,
     show_framework: bool = True,
 ) -> tuple[tuple[TreeNode, ...], tuple[StackClass, ...]]:
-    """The tree of main threads, children's under named roots, and the classes of main stacks; odd
-    ones first.
+    """The tree of main threads, children's under named roots; classes of stacks, odd ones first.
 
     1. Find distinct stacks by their hash.
     2. Where `previous` has the rank too, count whether its stack is the same: frozen or moving.

@@ -65,9 +65,7 @@ _EVAL_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A frame of `file` and function that shows `activity`; `is_outer` rules allow user code
-    further in.
-    """
+    """A frame that shows `activity`; one that `is_outer` may have user code further in."""
 
     activity: Activity
     matches: Callable[[str, str], bool]  # (file, bare function name)

@@ -15,9 +15,7 @@ _VARYING = re.compile(r"0x[0-9a-f]+|/tmp/[^/]+/|torchinductor_[^/]+/")
 
 
 def signature(frames: Iterable[wire.Frame]) -> str:
-    """16 hex digits of the normalised frames: Python's functions, files and lines, innermost
-    first.
-    """
+    """16 hex digits of Python's functions, files and lines, innermost first."""
     digest = hashlib.sha256()
     for frame in frames:
         if not frame.is_native:

@@ -15,9 +15,7 @@ _Key = tuple[str, str, tuple[wire.Frame, ...]]
 
 
 def text(parts: Sequence[RankStacks], *, native: bool = False) -> str:
-    """All threads of all processes, odd stacks first, main threads before others; "" when there
-    are none.
-    """
+    """All threads of all processes, odd stacks and main threads first; "" without any."""
     groups = sorted(_grouped(parts, native).items(), key=_order)
     blocks = [_block(key, ranks) for key, ranks in groups]
     return "\n".join([*blocks, *_missing(parts)])

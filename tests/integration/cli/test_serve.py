@@ -56,7 +56,7 @@ def test_an_unreachable_database_is_said_with_the_next_command(
 def test_anonymous_reading_is_refused_on_a_network_address(
     hangwatch: Hangwatch, folder: Path
 ) -> None:
-    arguments = ("serve", "--host", "0.0.0.0", "--port", "0", "--data-dir", str(folder))  # noqa: S104
+    arguments = ("serve", "--host", "0.0.0.0", "--port", "0", "--data-dir", str(folder))  # noqa: S104 - it is refused
     done = hangwatch(*arguments, "--allow-anonymous")
 
     assert done.returncode == 2

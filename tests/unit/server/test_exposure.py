@@ -11,7 +11,7 @@ from hangwatch_server.errors import HangwatchError
 from hangwatch_server.settings import ServerSettings
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "node-a"])  # noqa: S104
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "node-a"])  # noqa: S104 - nothing listens
 def test_anonymous_reading_is_refused_beyond_loopback(host: str) -> None:
     with pytest.raises(HangwatchError, match=r"--host 127\.0\.0\.1"):
         app.check_exposure(ServerSettings(host=host, allow_anonymous=True))

@@ -198,13 +198,10 @@ def _gather(
     for layer, spelling in ((_from_toml(toml), _in_file), (_from_environ(environ), _in_environ)):
         for key, (value, source) in layer.items():
             target = _target(key, allowed, source, spelling)
-            if target not in own:
-                continue
-            if target != key:
-                if target not in secrets:
-                    raise SettingsError(f"{source}: only a secret can be read from a file")
-                value = _secret(Path(str(value)), source)
-            found[target] = (value, source)
+            if target in own:
+                is_named = target != key  # the value is the name of the secret's file
+                raw = _secret(value, target in secrets, source) if is_named else value
+                found[target] = (raw, source)
     for key, flag in flags.items():
         if flag is not None and key in own:
             found[key] = (flag, f"flag --{key.replace('_', '-')}")
@@ -252,7 +249,10 @@ def _target(key: str, allowed: Collection[str], source: str, spelling: Callable[
     raise SettingsError(f"{source}: no such setting{hint}; `hangwatch config` lists all settings")
 
 
-def _secret(path: Path, source: str) -> str:
+def _secret(file: object, is_secret: bool, source: str) -> str:
+    if not is_secret:
+        raise SettingsError(f"{source}: only a secret can be read from a file")
+    path = Path(str(file))
     try:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

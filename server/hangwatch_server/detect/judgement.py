@@ -97,7 +97,7 @@ def _unheard(case: Case) -> Judgement | None:
 
 
 def _lost(case: Case, lost: list[RankView]) -> Judgement:
-    """After a minute the silent node that others wait for is the cause, if we hear half the nodes."""
+    """After a minute the silent node is the cause, if we still hear half of all nodes."""
     nodes = {v.node for v in case.snapshot.ranks.values() if v.node}
     live = {v.node for v in case.snapshot.ranks.values() if v.node and v.link is Link.LIVE}
     names = ", ".join(sorted({view.node for view in lost})[:4])

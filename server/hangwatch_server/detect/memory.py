@@ -43,9 +43,7 @@ class Memory:
     tally: int = 0  # P2P calls and steps so far: they move without any group's counter
     tally_s: float | None = None  # when it last moved
     gaps: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # phase -> newest last
-    p99: Mapping[str, float] = field(
-        default_factory=dict
-    )  # of `gaps`, kept so as not to sort twice
+    p99: Mapping[str, float] = field(default_factory=dict)  # of `gaps`, so as not to sort twice
     hard_key: str = ""
     hard_since_s: float = 0.0
     has_progressed: bool = False

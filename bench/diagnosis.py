@@ -1,7 +1,7 @@
 """How long one diagnosis takes at scale: python bench/diagnosis.py [--ranks 16384] [--repeats 5].
 
 Builds a mesh of tensor, data and pipeline groups in which one rank never enters its next
-collective, and times `diagnose` alone. The bar (DESIGN 8): 16,384 ranks <= 0.5 s, 65,536 <= 2 s.
+collective, and times `diagnose` alone. The bar: 16,384 ranks <= 0.5 s, 65,536 <= 2 s.
 """
 
 from __future__ import annotations

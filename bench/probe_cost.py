@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-BAR = 1.01  # DESIGN: all_reduce with / without the probe
+BAR = 1.01  # all_reduce with / without the probe
 RESAMPLES = 4000
 ELEMENTS = (1, 65536)
 START_S = 25.0  # for importing torch on a busy machine

@@ -1,7 +1,7 @@
 """Which training run a process belongs to, from its environment. Pure; looks nothing up by itself.
 
-Agents on different nodes, and the same agent after a restart of the job, must derive the same key
-(DESIGN 2.5). In order of trust:
+Agents on different nodes, and the same agent after a restart of the job, must derive the same key.
+In order of trust:
 
 1. a Slurm job *step*: one srun, the same everywhere, and kept when the job is requeued;
 2. `HANGWATCH_LAUNCH_ID` of `hangwatch run`: it holds the rendezvous endpoint, so it tells two jobs

@@ -30,7 +30,7 @@ class WireError(Exception):
 
 
 class Depth(StrEnum):
-    """How much of a rank can be seen (DESIGN 2.2)."""
+    """How much of a rank can be seen."""
 
     BARE = "bare"
     RAS = "ras"
@@ -38,7 +38,7 @@ class Depth(StrEnum):
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """One training run as every node derives it alike (DESIGN 2.5)."""
+    """One training run as every node derives it alike."""
 
     key: str
     name: str
@@ -141,7 +141,7 @@ class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
     io_bytes: int | None = None  # read + written, None without permission
     threads: int = 0
     children: tuple[ChildFacts, ...] = ()
-    exit_code: int | None = None  # known only from evidence (DESIGN 2.2)
+    exit_code: int | None = None  # known only from evidence (docs, "Why a process ended")
     exit_signal: int | None = None
     exit_reason: str = ""  # "uncaught RuntimeError", "oom_kill", …; "" = cause unknown
     is_unresponsive: bool = False  # the probe is silent and its socket does not answer

@@ -68,8 +68,8 @@ def test_agent_without_a_server_waits_for_it(own_stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("arguments", "environ", "words", "code"),
     [
-        (("agent",), {"HANGWATCH_RUNDIR": "/tmp"}, ("HANGWATCH_RUNDIR", "run_dir"), 2),
-        (("serve",), {"HANGWATCH_PROT": "1"}, ("HANGWATCH_PROT", "port"), 2),
+        (("agent",), {"HANGWATCH_RUNDIR": "/tmp"}, ("HANGWATCH_RUNDIR", "HANGWATCH_RUN_DIR"), 2),
+        (("serve",), {"HANGWATCH_PROT": "1"}, ("HANGWATCH_PROT", "HANGWATCH_PORT"), 2),
         (("agent",), {}, ("no server given", "--server"), 2),
         (("agent", "--server", "ftp://x"), {}, ("http://HOST:PORT",), 2),
         (("run",), {}, ("no command given", "hangwatch run -- torchrun"), 2),

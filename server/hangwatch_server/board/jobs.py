@@ -1,4 +1,4 @@
-"""One job on the board: its ranks' slots, its groups and its count of attempts (DESIGN 2.5)."""
+"""One job on the board: its ranks' slots, its groups and its count of attempts."""
 
 from __future__ import annotations
 

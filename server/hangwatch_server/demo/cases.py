@@ -14,7 +14,7 @@ from hangwatch_server.model import Condition, Kind, State
 
 
 class Evidence(StrEnum):
-    """What confirms the hang, and so how soon the verdict is due (DESIGN section 8)."""
+    """What confirms the hang, and so how soon the verdict is due."""
 
     HARD = "hard"
     FROZEN = "frozen"

@@ -1,4 +1,4 @@
-"""Which evidence a root has: its confidence, and whether it is hard (DESIGN 4)."""
+"""Which evidence a root has: its confidence, and whether it is hard."""
 
 from __future__ import annotations
 

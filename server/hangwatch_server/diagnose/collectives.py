@@ -166,7 +166,7 @@ def _unproven(survey: Survey, rank: int, fate: Fate) -> str:
 
 
 def _clock_s(survey: Survey, members: dict[int, Standing], have: dict[int, Entry | None]) -> float:
-    """Age of the oldest front while no member advances (DESIGN 4); silent members do not count."""
+    """Age of the oldest front while no member advances; silent members do not count."""
     oldest = max([members[rank].stall_s for rank in have])
     heard = members.keys() - survey.silent if survey.silent else members.keys()
     newest = min([members[rank].stall_s for rank in heard], default=oldest)

@@ -1,4 +1,4 @@
-"""What a culprit is doing: the operating system's facts first, then its stack (DESIGN 5).
+"""What a culprit is doing: the operating system's facts first, then its stack.
 
 Missing facts give `unknown`, never a guess.
 """

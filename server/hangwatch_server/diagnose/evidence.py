@@ -1,4 +1,4 @@
-"""What a finding rests on, in sentences for people, each with its kind (DESIGN 6)."""
+"""What a finding rests on, in sentences for people, each with its kind."""
 
 from __future__ import annotations
 

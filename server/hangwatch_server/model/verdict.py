@@ -105,7 +105,7 @@ class Finding:
     coverage: Coverage = field(
         default_factory=lambda: Coverage(reporting=0, world_size=0, silent="")
     )
-    is_hard: bool = False  # needs no waiting: process gone, mismatch, cycle (DESIGN section 4)
+    is_hard: bool = False  # needs no waiting: process gone, mismatch, cycle
     stalled_s: float = 0.0  # age of the oldest front involved
     key: str = ""  # stable text of kind + group + seq + culprits: equal findings have equal keys
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """What a job does as a whole (DESIGN section 4)."""
+    """What a job does as a whole."""
 
     STARTING = "starting"
     HEALTHY = "healthy"
@@ -20,7 +20,7 @@ class State(StrEnum):
 
 
 class Kind(StrEnum):
-    """What the communication looks like (DESIGN section 5)."""
+    """What the communication looks like."""
 
     MISSING_RANKS = "missing_ranks"
     MISMATCH = "mismatch"
@@ -33,7 +33,7 @@ class Kind(StrEnum):
 
 
 class Condition(StrEnum):
-    """What a culprit is doing (DESIGN section 5)."""
+    """What a culprit is doing."""
 
     EXITED = "exited"
     KILLED = "killed"

@@ -1,4 +1,4 @@
-"""What a scheduler should do about a job, and which nodes to leave out (DESIGN section 6).
+"""What a scheduler should do about a job, and which nodes to leave out.
 
 A node is left out only when the evidence points at the node, not merely at a rank on it.
 """

@@ -45,7 +45,7 @@ def test_verdict_does_not_depend_on_which_rank_is_first() -> None:
 
 
 def test_tie_of_two_names_both() -> None:
-    """The seeds' fourth uneven-input case: join()'s all_reduce meets a barrier at #29."""
+    """Uneven inputs, as users reported them: join()'s all_reduce meets a barrier at #29."""
     views = [
         make.rank(0, make.at("world", 28, make.entry(29, size=1))),
         make.rank(1, make.at("world", 28, make.entry(29, "barrier"))),

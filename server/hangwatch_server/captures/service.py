@@ -87,28 +87,30 @@ class Captures:
             kinds=chosen,
             native=native,
         )
-        pending = Pending(
-            capture=capture,
-            launch=launch,
-            deadline_s=self._clock.monotonic_s() + self._deadline_s + GRACE_S,
-            waiting={rank: snapshot.ranks[rank].node for rank in wanted},
-            nodes={rank: snapshot.ranks[rank].node for rank in wanted},
-        )
-        # Before it is stored: `remember` must not take it for one whose asker is gone.
-        self._pending[capture.id] = pending
-        await self._create(pending)
+        nodes = {rank: snapshot.ranks[rank].node for rank in wanted}
+        pending = await self._begin(capture, launch, nodes)
         metrics.captures_requested.inc()
         _log.info("capture_requested", capture=capture.id, job=job_id, ranks=capture.ranks, by=by)
         await self._ask(pending, snapshot, chosen)
         await self._finish_if_done(pending)
         return capture
 
-    async def _create(self, pending: Pending) -> None:
+    async def _begin(self, capture: Capture, launch: str, nodes: dict[int, str]) -> Pending:
+        pending = Pending(
+            capture=capture,
+            launch=launch,
+            deadline_s=self._clock.monotonic_s() + self._deadline_s + GRACE_S,
+            waiting=dict(nodes),
+            nodes=nodes,
+        )
+        # Before it is stored: `remember` must not take it for one whose asker is gone.
+        self._pending[capture.id] = pending
         try:
-            await rows.create(self._db, pending.capture)
+            await rows.create(self._db, capture)
         except BaseException:
-            del self._pending[pending.capture.id]
+            del self._pending[capture.id]
             raise
+        return pending
 
     async def deliver(self, node: str, part: wire.CapturePart) -> bool:
         """Make a part durable; False when the node may not speak for this rank.

@@ -50,6 +50,20 @@ def folder() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
+def started(folder: Path) -> Iterator[str]:
+    postgres = EmbeddedPostgres(folder, settings=support.FAST)
+    try:
+        yield postgres.start()
+    finally:
+        postgres.stop()
+
+
+def kept(url: str) -> tuple[object, ...] | None:
+    with psycopg.connect(support.plain(url)) as connection:
+        return connection.execute("SELECT answer FROM kept").fetchone()
+
+
+@contextlib.contextmanager
 def server_process(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     root = Path(__file__).resolve().parents[3]
     process = subprocess.Popen(
@@ -78,38 +92,26 @@ def is_gone_within(pid_fd: int, seconds: float) -> bool:
 
 
 def test_stopped_and_started_again_it_keeps_its_data(folder: Path) -> None:
-    postgres = EmbeddedPostgres(folder, settings=support.FAST)
-    support.execute(postgres.start(), "CREATE TABLE kept AS SELECT 42 AS answer")
-    postgres.stop()
+    with started(folder) as url:
+        support.execute(url, "CREATE TABLE kept AS SELECT 42 AS answer")
 
-    again = EmbeddedPostgres(folder, settings=support.FAST)
-    try:
-        with psycopg.connect(support.plain(again.start())) as connection:
-            assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
-    finally:
-        again.stop()
+    with started(folder) as again:
+        assert kept(again) == (42,)
 
 
 def test_it_listens_on_a_private_socket_only(folder: Path) -> None:
-    postgres = EmbeddedPostgres(folder, settings=support.FAST)
-    try:
-        url = postgres.start()
+    with started(folder) as url:
         with psycopg.connect(support.plain(url)) as connection:
             assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
         assert (folder / "socket").stat().st_mode & 0o077 == 0
         assert (folder / "postgres").stat().st_mode & 0o077 == 0
-    finally:
-        postgres.stop()
 
 
 def test_second_server_on_a_folder_is_refused_with_the_pid_of_the_first(folder: Path) -> None:
-    first = EmbeddedPostgres(folder, settings=support.FAST)
-    first.start()
-    try:
-        with pytest.raises(DataFolderError, match=rf"in use .* \(pid {os.getpid()}\).*--data-dir"):
-            EmbeddedPostgres(folder).start()
-    finally:
-        first.stop()
+    refusal = rf"in use .* \(pid {os.getpid()}\).*--data-dir"
+
+    with started(folder), pytest.raises(DataFolderError, match=refusal):
+        EmbeddedPostgres(folder).start()
 
 
 def test_killed_server_takes_its_postgres_along_and_the_next_one_finds_the_data(
@@ -123,12 +125,8 @@ def test_killed_server_takes_its_postgres_along_and_the_next_one_finds_the_data(
 
         assert is_gone_within(watched, 20)
         os.close(watched)
-    again = EmbeddedPostgres(folder, settings=support.FAST)
-    try:
-        with psycopg.connect(support.plain(again.start())) as connection:
-            assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
-    finally:
-        again.stop()
+    with started(folder) as again:
+        assert kept(again) == (42,)
 
 
 def test_start_right_after_a_kill_waits_for_the_old_postgres(folder: Path) -> None:
@@ -137,12 +135,8 @@ def test_start_right_after_a_kill_waits_for_the_old_postgres(folder: Path) -> No
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(10)
 
-        again = EmbeddedPostgres(folder, settings=support.FAST)
-        try:
-            with psycopg.connect(support.plain(again.start())) as connection:
-                assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
-        finally:
-            again.stop()
+        with started(folder) as again:
+            assert kept(again) == (42,)
 
 
 def test_killed_guard_takes_postgres_along(folder: Path) -> None:
@@ -166,9 +160,8 @@ def test_pid_file_that_names_a_foreign_process_does_not_prevent_a_start(folder: 
     postgres.stop()
     pid_file.write_text(re.sub(r"^\d+", str(os.getppid()), text))
 
-    again = EmbeddedPostgres(folder, settings=support.FAST)
-    again.start()
-    again.stop()
+    with started(folder) as again:
+        support.execute(again, "SELECT 1")
 
 
 def test_files_of_another_version_are_refused_with_the_way_out(folder: Path) -> None:

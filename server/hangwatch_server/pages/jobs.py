@@ -47,14 +47,23 @@ async def job_live(
 ) -> Response:
     await house.watch.job(job_id)
     topics = (f"job:{job_id}",)
-    return live.stream(request, house, topics, "job", lambda _: _values(house, job_id, ranks))
+    changes = rank_grid.Changes()
+    return live.stream(
+        request,
+        house,
+        topics,
+        "job",
+        lambda _: _values(house, job_id, ranks),
+        lambda values: changes.of(values["grid"]),
+    )
 
 
 @router.get("/jobs/{job_id}")
 async def job(
     request: Request, house: access.House, job_id: str, ranks: RankFilter = ""
 ) -> Response:
-    return render.page(request, "job", await _values(house, job_id, ranks))
+    values = await _values(house, job_id, ranks)
+    return render.page(request, "job", {**values, "grid_text": rank_grid.encode(values["grid"])})
 
 
 @router.post("/jobs/{job_id}/captures")
@@ -89,7 +98,7 @@ async def _values(house: Services, job_id: str, asked: str) -> render.Values:
         "section": "jobs",
         "job": job,
         "verdict": job.verdict,
-        "grid": rank_grid.encode(rank_grid.pack(rows)),
+        "grid": rank_grid.pack(rows),
         "legend": rank_grid.counts(rows),
         "ranks_total": len(rows),
         "rows": shown[:MAX_ROWS],

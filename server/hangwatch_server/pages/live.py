@@ -16,7 +16,7 @@ from fastapi.responses import StreamingResponse
 from hangwatch_server import security
 from hangwatch_server.bus import Subscription
 from hangwatch_server.errors import HangwatchError
-from hangwatch_server.pages import render
+from hangwatch_server.pages import pieces, render
 from hangwatch_server.services import Services
 
 # A person cannot read faster, and a thousand ranks can change in one second.
@@ -27,18 +27,25 @@ LONGEST_STREAM_S = 600.0
 RETRY_MS = 1000
 
 Values = Callable[[Request], Awaitable[render.Values]]
+Beside = Callable[[render.Values], str]  # "" when there is nothing to say
 _log = logging.getLogger("hangwatch.pages")
 
 
 def stream(
-    request: Request, services: Services, topics: Iterable[str], name: str, values: Values
+    request: Request,
+    services: Services,
+    topics: Iterable[str],
+    name: str,
+    values: Values,
+    beside: Beside | None = None,
 ) -> StreamingResponse:
     """Answer with the stream of the page `name`, rendered again on events of `topics`.
 
     A stream has begun with status 200: callers look for the page's subject first.
+    What `beside` says of the same values travels in events of their own, named `data`.
     """
     return StreamingResponse(
-        _messages(request, services.bus.subscribe(topics), name, values),
+        _messages(request, services.bus.subscribe(topics), name, values, beside),
         media_type="text/event-stream",
         headers={"cache-control": "no-store", "x-accel-buffering": "no"},
     )
@@ -51,21 +58,26 @@ def message(text: str, event: str = "") -> str:
 
 
 async def _messages(
-    request: Request, subscription: Subscription, name: str, values: Values
+    request: Request,
+    subscription: Subscription,
+    name: str,
+    values: Values,
+    beside: Beside | None,
 ) -> AsyncIterator[str]:
     yield f"retry: {RETRY_MS}\n\n"
-    shown = ""
+    sieve = pieces.Sieve()
     loop = asyncio.get_running_loop()
     end_s = loop.time() + LONGEST_STREAM_S
     with subscription:
         while loop.time() < end_s:
             try:
-                text = render.fragment(request, name, await values(request))
+                found = await values(request)
             except (HangwatchError, security.UnauthorisedError) as error:
                 yield message(str(error), "gone")
                 return
-            if text != shown:
-                shown = text
+            if told := beside(found) if beside else "":
+                yield message(told, "data")
+            if text := sieve.changed(render.fragment(request, name, found), loop.time()):
                 yield message(text)
             yield message("beat", "beat")
             await asyncio.sleep(SHORTEST_PAUSE_S)

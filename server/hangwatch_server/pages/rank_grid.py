@@ -1,5 +1,7 @@
 """Packs the ranks of a job for the canvas grid: fixed order, runs instead of repeats.
 
+Where the ranks are is sent once, how they look again on each change.
+
 The grid's script is the only reader. Position is node (by its lowest rank) and local rank, so that
 a rank never moves while it lives.
 """
@@ -11,7 +13,7 @@ from itertools import groupby
 
 import msgspec
 
-from hangwatch_server.model import RankRow
+from hangwatch_server.model import Link, RankRow
 
 STATE_LETTERS = {
     "healthy": "h",
@@ -26,19 +28,44 @@ _NODE_CHARS = 40
 _TEXT_CHARS = 120
 
 
+Counts = list[tuple[int | None, int]]  # runs of numbers in step: the first, and how many
+
+
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    ranks: list[int]
+    ranks: Counts
 
 
-class Grid(msgspec.Struct, frozen=True, kw_only=True):
-    """`states`, `texts` and `pids` follow the order in which `nodes` list their ranks."""
-
+class Places(msgspec.Struct, frozen=True, kw_only=True):
     nodes: list[Node]
-    states: str  # one letter for each rank
-    pids: list[int | None]
+    pids: Counts
+
+
+class Looks(msgspec.Struct, frozen=True, kw_only=True):
+    """In the order in which `Places.nodes` list the ranks."""
+
+    states: list[tuple[str, int]]  # runs of a letter, a capital one for a rank not heard lately
     texts: list[str]  # the distinct things that ranks do
     doing: list[tuple[int, int]]  # runs of (index into texts, how many ranks)
+
+
+class Grid(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    looks: Looks
+    places: Places | None = None  # None: where they were
+
+
+class Changes:
+    """Of one open stream: what of the grid its page has not got yet, encoded; "" for nothing."""
+
+    def __init__(self) -> None:
+        self._sent: Grid | None = None
+
+    def of(self, grid: Grid) -> str:
+        before, self._sent = self._sent, grid
+        if before == grid:
+            return ""
+        is_placed = before is not None and before.places == grid.places
+        return encode(Grid(looks=grid.looks) if is_placed else grid)
 
 
 def pack(rows: Sequence[RankRow]) -> Grid:
@@ -46,16 +73,32 @@ def pack(rows: Sequence[RankRow]) -> Grid:
     doing = [_doing(row) for row in ordered]
     texts = list(dict.fromkeys(doing))
     index = {text: number for number, text in enumerate(texts)}
+    nodes = [
+        Node(name=name[:_NODE_CHARS], ranks=in_step(row.rank for row in members))
+        for name, members in groupby(ordered, key=lambda row: row.node)
+    ]
+    letters = groupby(ordered, key=_letter)
     return Grid(
-        nodes=[
-            Node(name=name[:_NODE_CHARS], ranks=[row.rank for row in members])
-            for name, members in groupby(ordered, key=lambda row: row.node)
-        ],
-        states="".join(STATE_LETTERS.get(row.state, "u") for row in ordered),
-        pids=[row.pid for row in ordered],
-        texts=texts,
-        doing=[(index[text], len(list(run))) for text, run in groupby(doing)],
+        places=Places(nodes=nodes, pids=in_step(row.pid for row in ordered)),
+        looks=Looks(
+            states=[(letter, len(list(run))) for letter, run in letters],
+            texts=texts,
+            doing=[(index[text], len(list(run))) for text, run in groupby(doing)],
+        ),
     )
+
+
+def in_step(numbers: Iterable[int | None]) -> Counts:
+    """`5, 6, 7, None, 9` as (5, 3), (None, 1), (9, 1)."""
+    runs: Counts = []
+    for number in numbers:
+        first, count = runs[-1] if runs else (None, 0)
+        expected = None if first is None else first + count
+        if count and number == expected:
+            runs[-1] = (first, count + 1)
+        else:
+            runs.append((number, 1))
+    return runs
 
 
 def encode(grid: Grid) -> str:
@@ -81,6 +124,11 @@ def _ordered(rows: Sequence[RankRow]) -> list[RankRow]:
         return lowest[row.node], local, row.rank
 
     return sorted(rows, key=place)
+
+
+def _letter(row: RankRow) -> str:
+    letter = STATE_LETTERS.get(row.state, "u")
+    return letter if row.link is Link.LIVE else letter.upper()
 
 
 def _doing(row: RankRow) -> str:

@@ -56,9 +56,19 @@ export function startControls() {
     if (action === "help") showHelp();
     closeOthers(event.target);
   });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") closeMenu();
+  });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
     document.dispatchEvent(new Event("hangwatch:theme")),
   );
+}
+
+/** Close the open menu and stand on its button again. */
+function closeMenu() {
+  const menu = document.querySelector("details.drop[open]");
+  menu?.removeAttribute("open");
+  menu?.querySelector("summary")?.focus();
 }
 
 /** Close open menus when the click was elsewhere. @param {EventTarget | null} target */

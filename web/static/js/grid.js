@@ -1,13 +1,15 @@
 // @ts-check
 // The rank grid on a canvas: fixed places, shape and colour for each state, pointer and arrow keys.
 // The table of ranks below it says the same to those who do not see it.
-import { drawCell } from "./marks.js";
+import { drawCell, hatch, outline } from "./marks.js";
 import { layout } from "./layout.js";
 
 /**
- * @typedef {{name: string, ranks: number[]}} GridNode
- * @typedef {{nodes: GridNode[], states: string, pids: (number | null)[], texts: string[], doing: [number, number][]}} Packed
- * @typedef {{rank: number, node: string, state: string, pid: number | null, doing: string}} Cell
+ * @typedef {[number | null, number][]} Counts runs of numbers in step: the first, and how many
+ * @typedef {{nodes: {name: string, ranks: Counts}[], pids: Counts}} Places
+ * @typedef {{states: [string, number][], texts: string[], doing: [number, number][]}} Looks
+ * @typedef {{places?: Places, looks: Looks}} Packed see rank_grid.py
+ * @typedef {{rank: number, node: string, state: string, isStale: boolean, pid: number | null, doing: string}} Cell
  */
 
 const WORDS = { h: "healthy", w: "waiting", c: "culprit", s: "silent", g: "gone", u: "unknown", f: "finished" };
@@ -18,7 +20,8 @@ let cells = [];
 let places = null;
 let chosen = -1;
 let hovered = -1;
-let shownData = "";
+/** @type {Places} */
+let known = { nodes: [], pids: [] };
 
 /** @returns {{root: HTMLElement, canvas: HTMLCanvasElement, tip: HTMLElement} | null} */
 function parts() {
@@ -28,32 +31,42 @@ function parts() {
   return root && canvas && tip instanceof HTMLElement ? { root, canvas, tip } : null;
 }
 
-/** @param {Packed} data @returns {Cell[]} */
-export function unpack(data) {
-  const doing = data.doing.flatMap(([text, count]) => Array(count).fill(data.texts[text]));
-  let index = 0;
-  return data.nodes.flatMap((node) =>
-    node.ranks.map((rank) => {
-      const at = index++;
-      return { rank, node: node.name, state: data.states[at], pid: data.pids[at], doing: doing[at] };
-    }),
+/** @param {Counts} runs @returns {(number | null)[]} */
+function counted(runs) {
+  return runs.flatMap(([first, count]) =>
+    Array.from({ length: count }, (_, step) => (first === null ? null : first + step)),
   );
 }
 
-function read() {
-  const text = document.getElementById("grid-data")?.getAttribute("data-grid") ?? "";
-  if (!text || text === shownData) return;
-  shownData = text;
-  const data = /** @type {Packed} */ (JSON.parse(text));
-  cells = unpack(data);
-  measure(data.nodes);
-  draw();
+/** @param {Places} placed @param {Looks} looks @returns {Cell[]} */
+export function unpack(placed, looks) {
+  const doing = looks.doing.flatMap(([text, count]) => Array(count).fill(looks.texts[text]));
+  const letters = looks.states.flatMap(([letter, count]) => Array(count).fill(letter));
+  const pids = counted(placed.pids);
+  return placed.nodes
+    .flatMap((node) => counted(node.ranks).map((rank) => ({ rank: Number(rank), node: node.name })))
+    .map((cell, at) => {
+      const state = letters[at].toLowerCase();
+      return { ...cell, state, isStale: state !== letters[at], pid: pids[at], doing: doing[at] };
+    });
 }
 
-/** @param {GridNode[]} nodes */
-function measure(nodes) {
+/** @param {string} text what the server sent: everything, or how the ranks look now */
+function read(text) {
+  if (!text) return;
+  const data = /** @type {Packed} */ (JSON.parse(text));
+  const isPlaced = data.places !== undefined;
+  if (data.places) known = data.places;
+  cells = unpack(known, data.looks);
+  if (isPlaced) measure();
+  draw();
+  if (chosen >= 0 && parts()?.canvas === document.activeElement) point(chosen);
+}
+
+function measure() {
   const found = parts();
-  if (found) places = layout(nodes, found.root.clientWidth);
+  const nodes = known.nodes.map((node) => ({ name: node.name, ranks: counted(node.ranks) }));
+  if (found && nodes.length > 0) places = layout(nodes, found.root.clientWidth);
 }
 
 function draw() {
@@ -75,7 +88,9 @@ function draw() {
   for (const label of places.labels) context.fillText(label.text, label.x, label.y, label.width);
   cells.forEach((cell, index) => {
     const spot = /** @type {import("./layout.js").Layout} */ (places).spots[index];
-    drawCell(context, style, cell.state, spot.x, spot.y, spot.size, index === chosen || index === hovered);
+    drawCell(context, style, cell.state, spot.x, spot.y, spot.size);
+    if (cell.isStale) hatch(context, style, spot.x, spot.y, spot.size);
+    if (index === chosen || index === hovered) outline(context, style, spot.x, spot.y, spot.size);
   });
 }
 
@@ -91,7 +106,7 @@ function point(index) {
   }
   const spot = places.spots[index];
   const title = document.createElement("strong");
-  title.textContent = `rank ${cell.rank} · ${WORDS[/** @type {keyof typeof WORDS} */ (cell.state)]}`;
+  title.textContent = `rank ${cell.rank} · ${WORDS[/** @type {keyof typeof WORDS} */ (cell.state)]}${cell.isStale ? ", not heard lately" : ""}`;
   const where = document.createElement("span");
   where.textContent = `${cell.node || "no node yet"}${cell.pid === null ? "" : ` · pid ${cell.pid}`}`;
   const doing = document.createElement("span");
@@ -173,10 +188,10 @@ export function startGrid() {
   });
   canvas.addEventListener("pointerup", (event) => open(under(event)));
   new ResizeObserver(() => {
-    shownData = "";
-    read();
+    measure();
+    draw();
   }).observe(root);
   document.addEventListener("hangwatch:theme", draw);
-  document.addEventListener("hangwatch:shown", read);
-  read();
+  document.addEventListener("data", (event) => read(/** @type {CustomEvent} */ (event).detail.data));
+  read(root.dataset.grid ?? "");
 }

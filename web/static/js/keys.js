@@ -29,6 +29,16 @@ function moveRow(step) {
   if (link instanceof HTMLElement) link.focus();
 }
 
+/** Open a menu of the incident and go to its first field; nothing is sent yet. @param {string} id */
+function openMenu(id) {
+  const menu = document.getElementById(id);
+  if (!(menu instanceof HTMLDetailsElement)) return false;
+  menu.open = true;
+  const first = menu.querySelector("input:not([type=hidden]), form button");
+  if (first instanceof HTMLElement) first.focus();
+  return true;
+}
+
 /** @param {string} key @returns {boolean} whether the key meant something */
 function act(key) {
   if (performance.now() < chordUntilMs) {
@@ -41,6 +51,8 @@ function act(key) {
   else if (key === "/") document.getElementById("search")?.focus();
   else if (key === "j") moveRow(1);
   else if (key === "k") moveRow(-1);
+  else if (key === "a") return openMenu("acknowledge");
+  else if (key === "s") return openMenu("snooze");
   else if (key === "u") toggleUtc();
   else if (key === "?") showHelp();
   else return false;

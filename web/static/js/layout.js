@@ -7,40 +7,40 @@
  * @typedef {{spots: Spot[], labels: Label[], height: number, at: (x: number, y: number) => number, vertical: (from: number, isDown: boolean) => number}} Layout
  */
 
-const LABEL = 20;
-const GAP = 12;
-const ROW_GAP = 12;
+const ROOMY = { label: 20, gap: 12, below: 12 };
+const DENSE = { label: 16, gap: 8, below: 4 };
+const MANY = 1024; // ranks; with more, the whole matters more than the single cell
 const WIDEST_ROW = 16; // ranks of one node beyond this go to a second line
 
 /** Side of a cell with its gap: large when there is room. @param {number} count */
 function cellSide(count) {
   if (count <= 64) return 28;
-  if (count <= 1024) return 18;
-  if (count <= 4096) return 14;
-  return 10;
+  if (count <= MANY) return 18;
+  return count <= 4 * MANY ? 11 : 9;
 }
 
 /** @param {{name: string, ranks: number[]}[]} nodes @param {number} width @returns {Layout} */
 export function layout(nodes, width) {
   const count = nodes.reduce((sum, node) => sum + node.ranks.length, 0);
   const side = cellSide(count);
+  const room = count <= MANY ? ROOMY : DENSE;
   const most = Math.max(1, ...nodes.map((node) => node.ranks.length));
   const across = Math.max(1, Math.min(most, WIDEST_ROW, Math.floor(width / side)));
   const blockWidth = Math.max(across * side, 88);
-  const blockHeight = LABEL + Math.ceil(most / across) * side + ROW_GAP;
-  const columns = Math.max(1, Math.floor((width + GAP) / (blockWidth + GAP)));
+  const blockHeight = room.label + Math.ceil(most / across) * side + room.below;
+  const columns = Math.max(1, Math.floor((width + room.gap) / (blockWidth + room.gap)));
   /** @type {Spot[]} */
   const spots = [];
   /** @type {Label[]} */
   const labels = [];
   nodes.forEach((node, index) => {
-    const left = (index % columns) * (blockWidth + GAP);
+    const left = (index % columns) * (blockWidth + room.gap);
     const top = Math.floor(index / columns) * blockHeight;
     labels.push({ text: node.name || "not reported", x: left + 2, y: top + 13, width: blockWidth });
     node.ranks.forEach((_, place) => {
       spots.push({
         x: left + (place % across) * side,
-        y: top + LABEL + Math.floor(place / across) * side,
+        y: top + room.label + Math.floor(place / across) * side,
         size: side,
       });
     });

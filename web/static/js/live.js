@@ -1,6 +1,7 @@
 // @ts-check
 // Watches the page's event stream: holds updates back while the reader points at something or types,
 // and says so when the stream is down. The swaps themselves are htmx's (hx-sse).
+import { merged } from "./pieces.js";
 import { clock } from "./times.js";
 
 const QUIET_LIMIT_MS = 15_000; // the server sends at least a beat every 5 s
@@ -64,10 +65,10 @@ function shown() {
 function beforeMessage(event) {
   heard();
   const { message } = event.detail;
-  if (message.event || !isHeld()) {
-    if (!message.event) waiting = null;
-    return;
-  }
+  if (message.event) return;
+  message.data = merged(waiting, message.data);
+  waiting = null;
+  if (!isHeld()) return;
   waiting = message.data;
   event.detail.cancelled = true;
 }

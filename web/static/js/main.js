@@ -5,6 +5,7 @@ import { startCopying } from "./copy.js";
 import { startGrid } from "./grid.js";
 import { startKeys } from "./keys.js";
 import { startLive } from "./live.js";
+import { startPieces } from "./pieces.js";
 import { startStacks } from "./stacks.js";
 import { startTimes } from "./times.js";
 
@@ -14,4 +15,5 @@ startCopying();
 startKeys();
 startStacks();
 startGrid();
+startPieces();
 startLive();

@@ -19,9 +19,8 @@ const COLOURS = {
  * @param {number} left
  * @param {number} top
  * @param {number} side of the cell with its gap
- * @param {boolean} isChosen
  */
-export function drawCell(context, style, state, left, top, side, isChosen) {
+export function drawCell(context, style, state, left, top, side) {
   const name = COLOURS[/** @type {keyof typeof COLOURS} */ (state)] ?? "--unknown";
   const colour = style.getPropertyValue(name).trim();
   const x = left + side / 2;
@@ -34,7 +33,6 @@ export function drawCell(context, style, state, left, top, side, isChosen) {
   context.beginPath();
   (SHAPES[/** @type {keyof typeof SHAPES} */ (state)] ?? ring)(context, x, y, radius);
   context.restore();
-  if (isChosen) outline(context, style, left, top, side);
 }
 
 /** @typedef {(context: CanvasRenderingContext2D, x: number, y: number, radius: number) => void} Shape */
@@ -54,7 +52,7 @@ function square(context, x, y, radius) {
 
 /** @type {Shape} */
 function triangle(context, x, y, radius) {
-  const reach = radius * 1.32;
+  const reach = radius * 1.2;
   context.moveTo(x, y - reach);
   context.lineTo(x + reach * 1.05, y + reach * 0.85);
   context.lineTo(x - reach * 1.05, y + reach * 0.85);
@@ -91,13 +89,36 @@ function tick(context, x, y, radius) {
 const SHAPES = { h: dot, w: square, c: triangle, s: ring, g: cross, u: ring, f: tick };
 
 /**
+ * Strikes a cell through in the colour of the ground: what it says is old.
  * @param {CanvasRenderingContext2D} context
  * @param {CSSStyleDeclaration} style
  * @param {number} left
  * @param {number} top
  * @param {number} side
  */
-function outline(context, style, left, top, side) {
+export function hatch(context, style, left, top, side) {
+  context.save();
+  context.strokeStyle = style.getPropertyValue("--ground").trim();
+  context.lineWidth = Math.max(1, side * 0.07);
+  context.beginPath();
+  context.rect(left, top, side, side);
+  context.clip();
+  for (let step = side * 0.3; step < side * 2; step += Math.max(3, side * 0.2)) {
+    context.moveTo(left, top + step);
+    context.lineTo(left + step, top);
+  }
+  context.stroke();
+  context.restore();
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {CSSStyleDeclaration} style
+ * @param {number} left
+ * @param {number} top
+ * @param {number} side
+ */
+export function outline(context, style, left, top, side) {
   context.strokeStyle = style.getPropertyValue("--accent").trim();
   context.lineWidth = 2;
   context.strokeRect(left + 1, top + 1, side - 2, side - 2);

@@ -6,6 +6,11 @@ import { isUtc } from "./controls.js";
 /** @type {WeakMap<Element, {text: string, receivedMs: number}>} */
 const received = new WeakMap();
 
+/** Let a duration start anew from what was received for it now. @param {Element} element */
+export function forget(element) {
+  received.delete(element);
+}
+
 /** Same reading as the server's words.duration. @param {number} seconds */
 export function duration(seconds) {
   const value = Math.max(0, seconds);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
+from starlette.middleware.gzip import GZipMiddleware
 
 from hangwatch_server import assets
 from hangwatch_server.pages import captures, incidents, jobs, login, nodes, overview
@@ -17,5 +18,5 @@ def install(app: FastAPI) -> None:
     """Add the pages, `/static` and `/vendor`."""
     web = assets.web()
     app.include_router(router)
-    app.mount("/static", StaticFiles(directory=web / "static"), name="static")
-    app.mount("/vendor", StaticFiles(directory=web / "vendor"), name="vendor")
+    for name in ("static", "vendor"):
+        app.mount(f"/{name}", GZipMiddleware(StaticFiles(directory=web / name)), name=name)

@@ -65,7 +65,8 @@ def of_verdict(verdict: Verdict) -> str:
     waiting = words.count(verdict.waiting)
     call = f"{verdict.op or 'a collective'}{'' if verdict.seq is None else f' #{verdict.seq}'}"
     if verdict.kind is Kind.MISMATCH:
-        return f"ranks made different calls at {call}"
+        place = "the same place" if verdict.seq is None else f"#{verdict.seq}"
+        return f"ranks made different calls at {place}"
     if verdict.kind is Kind.DEADLOCK:
         return f"{words.plural(words.count(verdict.culprit_ranks), 'rank')} wait for each other"
     if verdict.kind is Kind.STALLED_COLLECTIVE:

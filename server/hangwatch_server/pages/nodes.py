@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from hangwatch_server.db import incidents as incident_rows
+from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import Link
 from hangwatch_server.pages import access, headline, live, render, words
 from hangwatch_server.pages.boundary import PageRoute
@@ -12,6 +13,7 @@ from hangwatch_server.services import Services
 
 TOPICS = ("nodes",)
 MAX_INCIDENTS = 20
+MAX_JOBS = 20
 _LINK_ORDER = {Link.LOST: 0, Link.LATE: 1, Link.LIVE: 2}
 router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
 
@@ -56,6 +58,15 @@ async def _values(house: Services, name: str) -> render.Values:
         "title": f"{words.plain(words.short(row.name, 48))} · Hangwatch",
         "section": "nodes",
         "node": row,
+        "jobs": [(job, await _job_name(house, job)) for job in row.jobs[:MAX_JOBS]],
         "incidents": incidents,
         "headings": {incident.id: headline.of_incident(incident) for incident in incidents},
     }
+
+
+async def _job_name(house: Services, job_id: str) -> str:
+    """A job's name, or its id once it is forgotten."""
+    try:
+        return (await house.watch.job(job_id)).name
+    except NotFoundError:
+        return job_id

@@ -37,14 +37,16 @@ class StackLine:
     is_native: bool
 
 
-def of_tree(tree: Tree) -> tuple[Segment, ...]:
-    """The blocks of a tree, the smallest set of ranks first: the odd one is the interesting one.
+def of_tree(tree: Tree, culprits: str = "") -> tuple[Segment, ...]:
+    """The blocks of a tree: those with culprits first, then the smallest set of ranks, as the odd
+    one is the interesting one.
 
     Ranks come before their children, whose named roots stand for no frame.
     """
     ranks = [root for root in tree.roots if root.file]
     children = [root for root in tree.roots if not root.file]
-    return _segments(ranks) + _segments(children)
+    wanted = frozenset(ranges.parse(culprits)) if culprits else frozenset()
+    return _segments(ranks, wanted) + _segments(children, wanted)
 
 
 def stack_of(tree: Tree, rank: int) -> tuple[tuple[StackLine, ...], StackClass | None]:
@@ -58,13 +60,38 @@ def stack_of(tree: Tree, rank: int) -> tuple[tuple[StackLine, ...], StackClass |
     return (), None
 
 
-def _segments(nodes: Iterable[TreeNode]) -> tuple[Segment, ...]:
-    return tuple(
-        _segment(node) for node in sorted(nodes, key=lambda node: (node.count, node.ranks))
-    )
+def worker_of(tree: Tree, rank: int) -> tuple[StackLine, ...]:
+    """The innermost frames of the first loader worker of one rank."""
+    for root in tree.roots:
+        if not root.file:
+            chain = list(_chain_of(root.children, rank))
+            if chain:
+                return tuple(reversed(chain))[:CONTEXT_FRAMES]
+    return ()
 
 
-def _segment(node: TreeNode) -> Segment:
+def _chain_of(nodes: Sequence[TreeNode], rank: int) -> Iterator[StackLine]:
+    for node in nodes:
+        if rank in ranges.parse(node.ranks):
+            yield StackLine(
+                name=node.name,
+                file=node.file,
+                line=node.line,
+                is_framework=node.is_framework,
+                is_native=node.is_native,
+            )
+            yield from _chain_of(node.children, rank)
+            return
+
+
+def _segments(nodes: Iterable[TreeNode], wanted: frozenset[int]) -> tuple[Segment, ...]:
+    def place(node: TreeNode) -> tuple[bool, int, str]:
+        return wanted.isdisjoint(ranges.parse(node.ranks)), node.count, node.ranks
+
+    return tuple(_segment(node, wanted) for node in sorted(nodes, key=place))
+
+
+def _segment(node: TreeNode, wanted: frozenset[int]) -> Segment:
     frames = [node]
     while len(node.children) == 1 and node.children[0].ranks == node.ranks:
         node = node.children[0]
@@ -74,7 +101,7 @@ def _segment(node: TreeNode) -> Segment:
         count=node.count,
         frames=tuple(frames),
         is_frozen=node.is_frozen,
-        children=_segments(node.children),
+        children=_segments(node.children, wanted),
     )
 
 

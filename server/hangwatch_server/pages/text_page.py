@@ -71,7 +71,8 @@ def _step(step: PathStep) -> str:
 def _group(group: GroupRow) -> str:
     at = "-" if group.at is None else f"#{group.at}"
     behind = f"  behind {group.behind}" if group.behind else ""
-    return f"  {_name(group.name)}  size {group.size}  at {at}  {group.op}{behind}"
+    name = _name(words.group(group.name, group.description))
+    return f"  {name}  size {group.size}  at {at}  {group.op}{behind}"
 
 
 def _list(heading: str, items: Iterable[str]) -> list[str]:

@@ -177,6 +177,13 @@ def process_state(value: str) -> str:
     return f"{value} ({meaning})"
 
 
+def group(name: str, description: str) -> str:
+    """A process group by its name; PyTorch calls the one of all ranks `0` or `default_pg`."""
+    if description == "default_pg" or name in ("", "default_pg"):
+        return "default group"
+    return f"group {name}" if name.isdecimal() else name
+
+
 def plural(count: int, noun: str, many: str = "") -> str:
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 

@@ -132,23 +132,6 @@ async def save_verdict(db: Database, verdict: Verdict, lease: Lease) -> Verdict:
     return indexed
 
 
-async def verdict_page(
-    db: Database, job_id: str, *, limit: int = 50, before_index: int | None = None
-) -> list[Verdict]:
-    """The job's verdicts, newest first."""
-    statement = (
-        select(verdicts.c.verdict)
-        .where(verdicts.c.job == job_id)
-        .order_by(verdicts.c.index.desc())
-        .limit(paging.bounded(limit))
-    )
-    if before_index is not None:
-        statement = statement.where(verdicts.c.index < before_index)
-    async with db.begin() as connection:
-        rows = (await connection.execute(statement)).scalars().all()
-    return [codec.restore(row, Verdict) for row in rows]
-
-
 async def delete(db: Database, job_id: str) -> bool:
     """Delete a job with its verdicts, incidents and captures; False when it was not there."""
     async with db.begin() as connection:

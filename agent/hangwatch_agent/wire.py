@@ -160,14 +160,12 @@ class ChildFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The GPU that a rank's process uses."""
+    """The GPU that a rank's process uses; the server reads it, no agent of this version tells it."""
 
     index: int
     uuid: str = ""
     name: str = ""
     utilisation: float | None = None  # percent
-    power_w: float | None = None
-    memory_bytes: int | None = None
     xid: tuple[int, ...] = ()
 
 
@@ -209,7 +207,6 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
     boot_id: str = ""
     stacks: str = ""  # "" = py-spy works; else the reason
     stacks_remedy: str = ""
-    has_gpu: bool = False
     cpu_count: int = 0
 
 

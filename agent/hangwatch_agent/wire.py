@@ -160,7 +160,7 @@ class ChildFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The GPU that a rank's process uses; the server reads it, no agent of this version tells it."""
+    """The GPU that a process uses. The server reads it; no agent of this version says it."""
 
     index: int
     uuid: str = ""

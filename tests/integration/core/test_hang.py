@@ -4,17 +4,35 @@ from __future__ import annotations
 
 import pytest
 from tests.integration.core import house, synthetic
+from tests.integration.core.house import House
 from tests.integration.core.waiting import until
 
 from hangwatch_server.board.base import job_id
 from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.db import jobs as job_rows
-from hangwatch_server.model import CaptureState, IncidentState, Kind, State
+from hangwatch_server.model import CaptureState, Incident, IncidentState, Kind, State, Verdict
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 JOB = job_id(synthetic.KEY)
 SPEED = 10.0
+
+
+async def hang(server: House, job: synthetic.Job) -> Verdict:
+    """The verdict on the job's four ranks once they stand still."""
+    watch = server.services.watch
+    await until(lambda: watch.job(JOB), lambda found: found.reporting == 4)
+    job.stall()
+    return await until(lambda: watch.verdict(JOB), lambda verdict: verdict.state is State.HUNG)
+
+
+async def incident_at_its_end(server: House, hung: Verdict) -> Incident:
+    found = await until(
+        lambda: incident_rows.find(server.services.db, hung.incident or ""),
+        lambda found: found is not None and found.ended_at is not None,
+    )
+    assert found is not None
+    return found
 
 
 async def test_hung_job_is_suspected_then_hung_with_incident_and_stored_captures(
@@ -89,20 +107,11 @@ async def test_incident_ends_when_its_nodes_do_not_come_back(database_url: str) 
     changes = {"abandon_after_s": 1.0, "forget_after_s": 30.0}
     async with house.open_house(database_url, SPEED, **changes) as server:
         job = synthetic.Job(server.clock.monotonic_s, odd_op="broadcast")
-        watch = server.services.watch
         token = await server.token("node-a")
         async with synthetic.agent(server.url, token, "node-a", job, range(4)):
-            await until(lambda: watch.job(JOB), lambda found: found.reporting == 4)
-            job.stall()
-            hung = await until(
-                lambda: watch.verdict(JOB), lambda verdict: verdict.state is State.HUNG
-            )
-        ended = await until(
-            lambda: incident_rows.find(server.services.db, hung.incident or ""),
-            lambda found: found is not None and found.ended_at is not None,
-        )
+            hung = await hang(server, job)
+        ended = await incident_at_its_end(server, hung)
 
-    assert ended is not None
     assert (ended.state, ended.end_reason) == (IncidentState.ENDED, "job not seen any more")
 
 
@@ -115,21 +124,13 @@ async def test_hung_job_that_was_killed_for_no_known_reason_ends_its_incident(
         watch = server.services.watch
         token = await server.token("node-a")
         async with synthetic.agent(server.url, token, "node-a", job, range(4)):
-            await until(lambda: watch.job(JOB), lambda found: found.reporting == 4)
-            job.stall()
-            hung = await until(
-                lambda: watch.verdict(JOB), lambda verdict: verdict.state is State.HUNG
-            )
+            hung = await hang(server, job)
             job.processes_gone = set(range(4))
-            incident = await until(
-                lambda: incident_rows.find(server.services.db, hung.incident or ""),
-                lambda found: found is not None and found.ended_at is not None,
-            )
+            incident = await incident_at_its_end(server, hung)
             over = await until(
                 lambda: watch.verdict(JOB), lambda verdict: verdict.summary.startswith("The job")
             )
 
-    assert incident is not None
     assert (incident.state, incident.end_reason) == (IncidentState.ENDED, "job ended")
     assert incident.culprit_ranks == "2"
     assert (over.state, over.incident, over.culprit_ranks) == (State.UNKNOWN, hung.incident, "2")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
+from tests.support.waiting import until
+from tests.web import preview
 from tests.web.conftest import Site
 
 from hangwatch_server import model
@@ -126,6 +128,22 @@ def test_a_command_is_copied(context: BrowserContext, page: Page, site: Site) ->
     assert page.evaluate("navigator.clipboard.readText()") == "py-spy dump --pid 805"
 
 
+def test_a_and_s_open_the_menus_of_an_incident_and_escape_closes_them(
+    context: BrowserContext, page: Page, site: Site
+) -> None:
+    cookie = preview.operator_cookie(site.app)
+    context.add_cookies([{"name": sessions.COOKIE, "value": cookie, "url": site.url}])
+    page.goto(site.url + INCIDENT)
+
+    page.keyboard.press("a")
+    expect(page.get_by_label("Comment")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Comment")).to_be_hidden()
+    page.keyboard.press("s")
+
+    expect(page.get_by_role("button", name="15 minutes")).to_be_focused()
+
+
 def test_a_change_arrives_without_reloading(page: Page, site: Site) -> None:
     page.goto(site.url + HUNG)
     page.evaluate("window.isSamePage = true")
@@ -135,6 +153,20 @@ def test_a_change_arrives_without_reloading(page: Page, site: Site) -> None:
     expect(page.locator(".verdict-state")).to_contain_text("healthy")
     expect(page).to_have_title("● healthy · gpt-7b")
     assert page.evaluate("window.isSamePage") is True
+
+
+def test_a_page_whose_stream_script_comes_late_is_live_all_the_same(
+    page: Page, site: Site
+) -> None:
+    held: list[Route] = []
+    page.route("**/hx-sse.min.js", held.append)
+    page.goto(site.url + HUNG, wait_until="commit")
+    until(lambda: held and page.evaluate("typeof htmx === 'object'"), 20, "htmx runs")
+    held[0].continue_()
+
+    _resolve(site)
+
+    expect(page.locator(".verdict-state")).to_contain_text("healthy")
 
 
 def test_nothing_moves_while_the_reader_types(page: Page, site: Site) -> None:

@@ -11,6 +11,7 @@ from tests.web import preview
 from tests.web.conftest import Site
 
 from hangwatch_server import model
+from hangwatch_server.security import sessions
 
 pytestmark = pytest.mark.web
 
@@ -132,7 +133,7 @@ def test_a_and_s_open_the_menus_of_an_incident_and_escape_closes_them(
     context: BrowserContext, page: Page, site: Site
 ) -> None:
     cookie = preview.operator_cookie(site.app)
-    context.add_cookies([{"name": sessions.COOKIE, "value": cookie, "url": site.url}])
+    context.add_cookies([{"name": "hangwatch_session", "value": cookie, "url": site.url}])
     page.goto(site.url + INCIDENT)
 
     page.keyboard.press("a")
@@ -155,11 +156,9 @@ def test_a_change_arrives_without_reloading(page: Page, site: Site) -> None:
     assert page.evaluate("window.isSamePage") is True
 
 
-def test_a_page_whose_stream_script_comes_late_is_live_all_the_same(
-    page: Page, site: Site
-) -> None:
+def test_a_page_whose_stream_script_comes_late_is_live_all_the_same(page: Page, site: Site) -> None:
     held: list[Route] = []
-    page.route("**/hx-sse.min.js", held.append)
+    page.route("**/hx-sse.min.js", lambda route: held.append(route))
     page.goto(site.url + HUNG, wait_until="commit")
     until(lambda: held and page.evaluate("typeof htmx === 'object'"), 20, "htmx runs")
     held[0].continue_()

@@ -162,7 +162,7 @@ def test_an_unknown_setting_is_an_error_with_a_suggestion(hangwatch: Hangwatch) 
     done = hangwatch("config", HANGWATCH_SUSPECT_AFTR_S="12")
 
     assert done.returncode == 2
-    assert "suspect_after_s" in done.stderr
+    assert "HANGWATCH_SUSPECT_AFTER_S" in done.stderr
 
 
 def test_a_setting_that_is_no_number_is_an_error(hangwatch: Hangwatch) -> None:

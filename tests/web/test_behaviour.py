@@ -11,7 +11,6 @@ from tests.web import preview
 from tests.web.conftest import Site
 
 from hangwatch_server import model
-from hangwatch_server.security import sessions
 
 pytestmark = pytest.mark.web
 
@@ -160,7 +159,7 @@ def test_a_page_whose_stream_script_comes_late_is_live_all_the_same(page: Page, 
     held: list[Route] = []
     page.route("**/hx-sse.min.js", lambda route: held.append(route))
     page.goto(site.url + HUNG, wait_until="commit")
-    until(lambda: held and page.evaluate("typeof htmx === 'object'"), 20, "htmx runs")
+    until(lambda: page.evaluate("typeof htmx !== 'undefined'") and held, 20, "htmx runs")
     held[0].continue_()
 
     _resolve(site)

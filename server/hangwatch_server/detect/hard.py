@@ -7,7 +7,17 @@ from dataclasses import replace
 from hangwatch_server import ranges
 from hangwatch_server.detect.memory import Memory
 from hangwatch_server.detect.settings import DetectSettings
-from hangwatch_server.model import Finding, Link, Snapshot
+from hangwatch_server.model import Finding, Kind, Link, Snapshot
+
+_WORDS = {
+    Kind.MISMATCH: "the ranks' calls do not match",
+    Kind.DEADLOCK: "ranks wait for each other in a cycle",
+}
+
+
+def words(kind: Kind) -> str:
+    """What was seen, for an incident's history; a process that is gone can leave any other kind."""
+    return _WORDS.get(kind, "a process is gone while others wait for it")
 
 
 def observe(memory: Memory, snapshot: Snapshot, finding: Finding) -> Memory:

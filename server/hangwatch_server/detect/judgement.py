@@ -56,7 +56,7 @@ def phase(case: Case) -> Phase | None:
 def judge(case: Case) -> Judgement:
     """State, reason in words, and whether a culprit is frozen (None: not known)."""
     if hard.is_proven(case.memory, case.snapshot, case.finding, case.settings):
-        return State.HUNG, f"{case.finding.kind}: true in two snapshots, needs no waiting", None
+        return State.HUNG, f"{hard.words(case.finding.kind)}, in two samples", None
     not_heard = _unheard(case)
     if not_heard is not None:
         return not_heard

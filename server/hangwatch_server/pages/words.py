@@ -60,7 +60,7 @@ _CONDITIONS = {
     Condition.IN_COMPILE: "compiling",
     Condition.IN_LOCK: "waits for a lock",
     Condition.IN_USER_CODE: "in user code",
-    Condition.IN_COLLECTIVE: "in another collective",
+    Condition.IN_COLLECTIVE: "in a collective",
     Condition.GPU_BUSY: "its GPU is busy",
     Condition.FINISHED: "has left training",
     Condition.UNRESPONSIVE: "does not respond",

@@ -10,12 +10,16 @@ from collections import deque
 
 from hangwatch_agent import wire
 from hangwatch_server import stacks
-from hangwatch_server.model import Snapshot, StackFacts
+from hangwatch_server.detect import progress
+from hangwatch_server.model import RankView, Snapshot, StackFacts
 from hangwatch_server.stacks import Sample
 
 PER_RANK = 8
-# Older stacks say nothing of what a rank does now.
+# Older stacks say nothing of what a rank does now, unless it has stood still since.
 KEEP_S = 120.0
+# Of a core: a thread that slept in one place all the while used less, one that went on used more.
+_STILL_CPU_SHARE = 0.001
+_STILL_CPU_S = 0.05  # and the kernel counts in hundredths
 
 
 class Samples:
@@ -52,7 +56,7 @@ class Samples:
             view = ranks.get(rank)
             if view is None or view.beat is None or known[rank][-1].part.pid != view.beat.pid:
                 continue
-            facts = self._facts_of(snapshot.job, rank, snapshot.taken_s)
+            facts = self._facts_of(snapshot.job, view, snapshot.taken_s)
             if facts is not None:
                 ranks[rank] = dataclasses.replace(view, stack=facts)
         return dataclasses.replace(snapshot, ranks=ranks)
@@ -62,13 +66,25 @@ class Samples:
         for key in [key for key in self._facts if key[0] == job]:
             del self._facts[key]
 
-    def _facts_of(self, job: str, rank: int, now_s: float) -> StackFacts | None:
-        kept = self._jobs[job][rank]
-        if now_s - kept[-1].taken_s > KEEP_S:
-            del self._jobs[job][rank]
+    def _facts_of(self, job: str, view: RankView, now_s: float) -> StackFacts | None:
+        kept = self._jobs[job][view.rank]
+        age_s = now_s - kept[-1].taken_s
+        if age_s > KEEP_S and not _has_stood_still(view, kept[-1].part, age_s):
+            del self._jobs[job][view.rank]
             return None
-        key = (job, rank)
+        key = (job, view.rank)
         if key not in self._facts:
             self._facts[key] = stacks.facts(tuple(kept), now_s)
         facts = self._facts[key]
-        return facts and dataclasses.replace(facts, age_s=now_s - kept[-1].taken_s)
+        return facts and dataclasses.replace(facts, age_s=age_s)
+
+
+def _has_stood_still(view: RankView, part: wire.CapturePart, age_s: float) -> bool:
+    """Whether neither the rank's counters nor its main thread went on since `part` was taken."""
+    quiet_s = progress.quiet_s(view)
+    if quiet_s is not None and quiet_s < age_s:
+        return False
+    if view.beat is None or part.process is None:
+        return False
+    used_s = view.beat.process.main_cpu_s - part.process.main_cpu_s
+    return used_s <= _STILL_CPU_S + _STILL_CPU_SHARE * age_s

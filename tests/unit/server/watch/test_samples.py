@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import msgspec
 from tests.unit.server.board import beats
 
 from hangwatch_agent import wire
@@ -17,12 +20,22 @@ def snapshot(now_s: float, pid: int = 1000) -> Snapshot:
     return found
 
 
-def part(capture: str, age_s: float = 0.0, line: int = 88) -> wire.CapturePart:
+def part(
+    capture: str, age_s: float = 0.0, line: int = 88, cpu_s: float | None = None
+) -> wire.CapturePart:
+    """`cpu_s`: CPU time of the main thread at that moment, where the capture says it."""
     frame = wire.Frame(name="load", file="train.py", line=line)
     thread = wire.Thread(pid=1000, thread_id=1000, name="MainThread", frames=(frame,))
     stacks = (wire.ProcessStacks(pid=1000, role="main", threads=(thread,)),)
+    process = None if cpu_s is None else wire.ProcessFacts(state="S", main_cpu_s=cpu_s)
     return wire.CapturePart(
-        capture=capture, launch=beats.KEY, rank=0, pid=1000, age_s=age_s, stacks=stacks
+        capture=capture,
+        launch=beats.KEY,
+        rank=0,
+        pid=1000,
+        age_s=age_s,
+        stacks=stacks,
+        process=process,
     )
 
 
@@ -55,3 +68,31 @@ def test_stack_of_an_earlier_process_or_of_long_ago_is_not_shown() -> None:
 
     assert samples.into(snapshot(11.0, pid=77)).ranks[0].stack is None
     assert samples.into(snapshot(11.0 + KEEP_S)).ranks[0].stack is None
+
+
+def snapshot_later(now_s: float, cpu_s: float) -> Snapshot:
+    """Rank 0 as it is at `now_s`, its main thread having used `cpu_s` of CPU time so far."""
+    found = snapshot(now_s)
+    view = found.ranks[0]
+    assert view.beat is not None
+    facts = msgspec.structs.replace(view.beat.process, main_cpu_s=cpu_s)
+    still = tuple(msgspec.structs.replace(g, stall_s=now_s) for g in view.beat.groups)
+    beat = msgspec.structs.replace(view.beat, process=facts, groups=still)
+    return dataclasses.replace(found, ranks={0: dataclasses.replace(view, beat=beat)})
+
+
+def test_stack_of_a_rank_that_stands_still_is_shown_for_as_long_as_it_does() -> None:
+    samples = Samples()
+    samples.add(beats.JOB, part("c", cpu_s=7.0), 10.0)
+
+    stack = samples.into(snapshot_later(10.0 + 30 * KEEP_S, cpu_s=7.1)).ranks[0].stack
+
+    assert stack is not None
+    assert stack.age_s == 30 * KEEP_S
+
+
+def test_old_stack_of_a_rank_whose_main_thread_went_on_is_not_shown() -> None:
+    samples = Samples()
+    samples.add(beats.JOB, part("c", cpu_s=7.0), 10.0)
+
+    assert samples.into(snapshot_later(11.0 + KEEP_S, cpu_s=9.0)).ranks[0].stack is None

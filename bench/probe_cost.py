@@ -5,7 +5,7 @@ a suspended wait is resumed where it was left, so beats stay at one per second o
 median ratio of the blocks comes with a bootstrap confidence interval. A median does not see the few
 legs in which a beat falls, so the share of time that beats take is measured too and added to the
 interval. It measures the running step only, not start-up.
-Run: `python bench/probe_cost.py [--seconds S] [--calls N]`.
+Run: `python bench/probe_cost.py [--seconds S]`.
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ from typing import Any
 BAR = 1.01  # all_reduce with / without the probe
 RESAMPLES = 4000
 ELEMENTS = (1, 65536)
+LEG_S = 0.03  # short, so that many blocks fit and the median settles
+FIRST_CALLS = 100
 START_S = 25.0  # for importing torch on a busy machine
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=30.0, help="measured time per tensor size")
-    parser.add_argument("--calls", type=int, default=60, help="all_reduce calls per leg")
     parser.add_argument("--rank", type=int, default=-1, help=argparse.SUPPRESS)
     parser.add_argument("--store", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.rank >= 0:
-        return _rank(options.rank, options.store, options.seconds, options.calls)
+        return _rank(options.rank, options.store, options.seconds)
     with tempfile.TemporaryDirectory(prefix="hwb-") as folder:
-        return _pair(Path(folder), options.seconds, options.calls)
+        return _pair(Path(folder), options.seconds)
 
 
-def _pair(folder: Path, seconds: float, calls: int) -> int:
+def _pair(folder: Path, seconds: float) -> int:
     environment = {
         **os.environ,
         "HANGWATCH_RUN_DIR": str(folder / "run"),
         "OMP_NUM_THREADS": "1",
     }
-    own = [sys.executable, __file__, "--seconds", str(seconds), "--calls", str(calls)]
+    own = [sys.executable, __file__, "--seconds", str(seconds)]
     ranks = [
         subprocess.Popen(
             [*own, "--store", str(folder / "store"), "--rank", str(rank)],
@@ -63,7 +64,12 @@ def _pair(folder: Path, seconds: float, calls: int) -> int:
                 rank.kill()
 
 
-def _rank(rank: int, store: str, seconds: float, calls: int) -> int:
+def _rank(rank: int, store: str, seconds: float) -> int:
+    # A core for each rank, with all its threads: migration between cores is most of the noise, and
+    # the probe's thread has to share the trainer's core.
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[rank % len(cores)]})
+
     import torch
     import torch.distributed as dist
 
@@ -77,7 +83,7 @@ def _rank(rank: int, store: str, seconds: float, calls: int) -> int:
     is_good = True
     beats = Beats(probe._running)
     for elements in ELEMENTS:
-        pairs = _measure(probe._running, torch.ones(elements), seconds, calls)
+        pairs = _measure(probe._running, torch.ones(elements), seconds)
         if rank == 0:
             is_good = _print(elements, pairs, beats.share()) and is_good
     if rank == 0:
@@ -110,28 +116,36 @@ class Beats:
         return self.mean_s()
 
 
-def _measure(running: Any, tensor: Any, seconds: float, calls: int) -> list[tuple[float, float]]:
-    """(with, without) in seconds per call, one pair per ABBA block."""
+def _measure(running: Any, tensor: Any, seconds: float) -> list[tuple[float, float]]:
+    """(with, without) in seconds per call, a pair per ABBA block: four legs, two settlings."""
     pairs = []
-    for _ in range(_blocks(tensor, seconds, calls)):
+    calls = _calls(tensor)
+    for _ in range(max(8, int(seconds / (5 * LEG_S)))):
         first = _leg(tensor, calls)
         running.suspend()
+        _settle(tensor, calls)
         without = [_leg(tensor, calls), _leg(tensor, calls)]
         running.resume()
+        _settle(tensor, calls)
         last = _leg(tensor, calls)
         pairs.append(((first + last) / 2, sum(without) / 2))
     return pairs
 
 
-def _blocks(tensor: Any, seconds: float, calls: int) -> int:
-    """How many blocks fill the time; both ranks must agree, so they take the slower one's word."""
+def _settle(tensor: Any, calls: int) -> None:
+    """Let the switch itself, a thread that starts or ends, pass before anything is measured."""
+    _leg(tensor, max(1, calls // 2))
+
+
+def _calls(tensor: Any) -> int:
+    """How many calls fill a leg; both ranks must agree, so they take the slower one's word."""
     import torch
     import torch.distributed as dist
 
-    _leg(tensor, calls)
-    leg_s = torch.tensor([_leg(tensor, calls) * calls])
-    dist.all_reduce(leg_s, op=dist.ReduceOp.MAX)
-    return max(8, int(seconds / (4 * float(leg_s))))
+    _leg(tensor, FIRST_CALLS)
+    per_call_s = torch.tensor([_leg(tensor, FIRST_CALLS)])
+    dist.all_reduce(per_call_s, op=dist.ReduceOp.MAX)
+    return max(10, int(LEG_S / float(per_call_s)))
 
 
 def _leg(tensor: Any, calls: int) -> float:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hangwatch_server import ranges
 from hangwatch_server.detect.memory import Memory
 from hangwatch_server.detect.settings import DetectSettings
-from hangwatch_server.model import Finding, Kind, Link, Snapshot
+from hangwatch_server.model import Finding, Kind, Link, RankView, Snapshot
 
 _WORDS = {
     Kind.MISMATCH: "the ranks' calls do not match",
@@ -26,7 +26,26 @@ def observe(memory: Memory, snapshot: Snapshot, finding: Finding) -> Memory:
         return replace(memory, hard_key="", hard_since_s=0.0)
     if finding.key == memory.hard_key:
         return memory
-    return replace(memory, hard_key=finding.key, hard_since_s=snapshot.taken_s)
+    since_s = snapshot.taken_s - _evident_for_s(snapshot, finding)
+    return replace(memory, hard_key=finding.key, hard_since_s=since_s)
+
+
+def _evident_for_s(snapshot: Snapshot, finding: Finding) -> float:
+    """How long ago the last of the entries was taken that this finding rests on.
+
+    That was the first sample: the counters have not moved since. 0 where a rank shows none.
+    """
+    ranks = {*ranges.parse(finding.waiting), *ranges.parse(finding.culprit_ranks)}
+    ages = [_entries_age_s(snapshot.ranks.get(rank)) for rank in ranks]
+    return min(ages, default=0.0)
+
+
+def _entries_age_s(view: RankView | None) -> float:
+    if view is None or view.beat is None:
+        return 0.0
+    ages = (g.entries_age_s for g in view.beat.groups if g.are_entries_current)
+    taken = [age for age in ages if age is not None]
+    return min(taken) + view.age_s if taken else 0.0
 
 
 def is_proven(memory: Memory, snapshot: Snapshot, finding: Finding, s: DetectSettings) -> bool:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.unit.server.detect.builders import NONE, Clockwork, beat, finding, stuck, view
+import msgspec
+from tests.unit.server.detect.builders import (
+    NONE,
+    Clockwork,
+    beat,
+    changed,
+    finding,
+    stuck,
+    view,
+)
 
 from hangwatch_server.model import Finding, Kind, Link, PathStep, RankView, State
 
@@ -20,6 +29,25 @@ def test_hard_evidence_is_hung_within_five_seconds_of_the_last_progress() -> Non
     clock = Clockwork(stuck(), mismatch).run(8)
 
     assert clock.first(State.HUNG) == 5
+
+
+def taken_since(at_s: float) -> list[RankView]:
+    """Stuck ranks whose recorder entries were taken two seconds after the stall."""
+
+    def rank(number: int) -> RankView:
+        given = beat(number, stall_s=at_s)
+        group = msgspec.structs.replace(
+            given.groups[0], entries_age_s=max(0.0, at_s - 2.0), are_entries_current=True
+        )
+        return view(changed(given, groups=(group,)))
+
+    return [rank(number) for number in range(4)]
+
+
+def test_taking_of_the_entries_is_the_first_sample() -> None:
+    clock = Clockwork(taken_since, mismatch).run(8)
+
+    assert clock.first(State.HUNG) == 4
 
 
 def test_hard_evidence_seen_once_is_not_enough() -> None:

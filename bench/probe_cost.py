@@ -86,7 +86,7 @@ def _rank(rank: int, store: str, seconds: float) -> int:
     for elements in ELEMENTS:
         blocks = _measure(probe._running, torch.ones(elements), seconds)
         if rank == 0:
-            is_good = _print(elements, blocks, beats.share()) and is_good
+            is_good = _print(elements, blocks, beats.mean_s()) and is_good
     if rank == 0:
         print(f"a beat takes {beats.mean_s() * 1e6:.0f} µs, once a second")
     dist.barrier()
@@ -110,11 +110,8 @@ class Beats:
         running._tick = timed
 
     def mean_s(self) -> float:
+        """Also their share of the time, since there is one a second."""
         return statistics.mean(self._took_s) if self._took_s else 0.0
-
-    def share(self) -> float:
-        """Of a second with one beat."""
-        return self.mean_s()
 
 
 def _measure(running: Any, tensor: Any, seconds: float) -> list[Block]:

@@ -22,6 +22,8 @@ GROUND = {
     "assets", "clock", "durations", "errors", "logs", "metrics", "model", "ranges", "settings",
 }  # fmt: skip
 FIRST_FLOOR = {"board", "detect", "diagnose", "stacks", "db", "bus"}
+DIAGNOSE_ROOMS = ("pending", "calls", "waiting", "blame", "telling")
+DIAGNOSE_GROUND = {"bounds", "coverage", "process", "settings", "standing", "survey"}
 LIVING = {"incidents", "captures", "ingest", "watch", "security"}
 DOORS = {"api", "pages", "app", "cli", "services", "lifespan", "serve", "demo"}
 FLOOR = {
@@ -144,3 +146,22 @@ def test_rooms_of_the_first_floor_do_not_know_each_other(name: str) -> None:
         others = {room(found) for found in imported(path)} & (FIRST_FLOOR - {name})
 
         assert not others, short(path)
+
+
+@pytest.mark.parametrize("path", files_of("hangwatch_server.diagnose"), ids=short)
+def test_a_room_of_diagnose_knows_only_the_ground_and_the_rooms_before_it(path: Path) -> None:
+    here = (*module_name(path).split("."), "")[2]
+    if here in DIAGNOSE_ROOMS:
+        may_know = DIAGNOSE_GROUND | set(DIAGNOSE_ROOMS[: DIAGNOSE_ROOMS.index(here) + 1])
+    elif here in DIAGNOSE_GROUND:
+        may_know = DIAGNOSE_GROUND
+    else:
+        return
+
+    known = {
+        name.split(".")[2]
+        for name in imported(path)
+        if name.startswith("hangwatch_server.diagnose.")
+    }
+
+    assert known <= may_know

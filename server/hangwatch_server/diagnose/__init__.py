@@ -1,15 +1,22 @@
 """Names the ranks that hold a job up, and says how it knows: pure functions of one snapshot.
 
+Its rooms, in the order in which a diagnosis passes them; arrows run only from a later room to an
+earlier one: `pending` (what is entered and not finished), `calls` (who called something else),
+`waiting` (who waits for whom), `blame` (who holds the others up, how sure), `telling` (words).
+
 No memory, clock or I/O: how long something has stood still comes with the snapshot. Whether that is
 long enough for an alarm is for `detect` to say.
 """
 
 from __future__ import annotations
 
-from hangwatch_server.diagnose import paths, quiet, survey, verdicts, wait_graph
+from hangwatch_server.diagnose import quiet, survey
+from hangwatch_server.diagnose.blame import culprits
 from hangwatch_server.diagnose.coverage import coverage
 from hangwatch_server.diagnose.rows import group_row, group_rows, rank_rows
 from hangwatch_server.diagnose.settings import DEFAULT, DiagnoseSettings
+from hangwatch_server.diagnose.telling import finding
+from hangwatch_server.diagnose.waiting import wait_graph
 from hangwatch_server.model import Finding, PathStep, Snapshot
 
 __all__ = [
@@ -37,10 +44,10 @@ def diagnose(snapshot: Snapshot, settings: DiagnoseSettings = DEFAULT) -> tuple[
     if looked.is_over():
         return (quiet.finding(looked),)  # the dead hold nobody up
     waiting = wait_graph.build(looked)
-    judged = verdicts.judge(waiting, wait_graph.roots(waiting))
+    judged = culprits.judge(waiting, wait_graph.roots(waiting))
     if not judged:
         return (quiet.finding(looked),)
-    return tuple(verdicts.finding(waiting, item) for item in judged[:MAX_FINDINGS])
+    return tuple(finding.finding(waiting, item) for item in judged[:MAX_FINDINGS])
 
 
 def path(
@@ -50,9 +57,7 @@ def path(
     looked = survey.survey(snapshot, settings)
     waiting = wait_graph.build(looked)
     node = waiting.node_of.get(rank)
-    for item in verdicts.judge(waiting, wait_graph.roots(waiting)):
+    for item in culprits.judge(waiting, wait_graph.roots(waiting)):
         if node in item.root.reached:
-            culprits = verdicts.culprits_of(looked, item)
-            named = {culprit.rank: culprit for culprit in culprits}
-            return paths.to_root(waiting, rank, item.root, named)
+            return finding.path(waiting, rank, item)
     return ()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hangwatch_server.diagnose import process, sentences, standing
+from hangwatch_server.diagnose import process, standing
 from hangwatch_server.diagnose.coverage import coverage
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
+from hangwatch_server.diagnose.telling import sentences
 from hangwatch_server.model import Evidence, Finding, Kind
 
 _MAX_EVIDENCE = 8

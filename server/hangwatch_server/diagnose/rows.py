@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from hangwatch_agent.wire import Depth
 from hangwatch_server import ranges
-from hangwatch_server.diagnose import collectives, monitored, ops, p2p, process, rendezvous, survey
-from hangwatch_server.diagnose.ops import PendingOp
+from hangwatch_server.diagnose import process, survey
+from hangwatch_server.diagnose.pending import collectives, monitored, ops, p2p, rendezvous
+from hangwatch_server.diagnose.pending.ops import PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.settings import DEFAULT
 from hangwatch_server.diagnose.survey import Survey

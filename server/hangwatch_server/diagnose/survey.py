@@ -6,6 +6,7 @@ an older one shows where the rank was, not where it is.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -30,6 +31,8 @@ OUTSIDE = frozenset(
 )
 RECENT_STACK_S = 15.0  # older stacks say nothing of a rank that still moves
 _CAPTURE_SLACK_S = 1.0  # heartbeat interval: a counter's age is known only that well
+
+_MAX_STACKS = 64
 
 
 @dataclass(slots=True)
@@ -70,6 +73,11 @@ class Survey:
         if stack.pid != view.beat.pid or stack.age_s > standing.quiet_s(view) + _CAPTURE_SLACK_S:
             return None
         return stack
+
+    def stacks_of(self, ranks: Iterable[int]) -> tuple[StackFacts, ...]:
+        """Stacks at hand of these ranks; the captured ones are few, and 64 are enough."""
+        found = (stack for rank in ranks if (stack := self.stack(rank)) is not None)
+        return tuple(itertools.islice(found, _MAX_STACKS))
 
     def recent_stack(self, rank: int) -> StackFacts | None:
         """The stack to describe a rank by: a counting one, or one that is only seconds old."""

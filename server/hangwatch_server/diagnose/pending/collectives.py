@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from hangwatch_agent.wire import Entry
 from hangwatch_server.diagnose import bounds, standing
 from hangwatch_server.diagnose.bounds import Bound
-from hangwatch_server.diagnose.ops import Form, PendingOp
+from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.standing import Standing
 from hangwatch_server.diagnose.survey import Survey

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hangwatch_server import ranges
-from hangwatch_server.diagnose import mismatch, ops, process, sentences, signature
-from hangwatch_server.diagnose.ops import Form, PendingOp
+from hangwatch_server.diagnose import process
+from hangwatch_server.diagnose.calls import mismatch, signature
+from hangwatch_server.diagnose.pending import ops
+from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
-from hangwatch_server.diagnose.wait_graph import Root
+from hangwatch_server.diagnose.telling import sentences
+from hangwatch_server.diagnose.waiting.wait_graph import Root
 from hangwatch_server.model import Evidence, MismatchSide
 
 _MAX_RANKS = 8

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hangwatch_server.diagnose import graph, ops, sentences
-from hangwatch_server.diagnose.wait_graph import Root, WaitGraph, blockers
-from hangwatch_server.model import Culprit, PathStep
+from hangwatch_server.diagnose.pending import ops
+from hangwatch_server.diagnose.waiting import graph
+from hangwatch_server.diagnose.waiting.wait_graph import Root, WaitGraph, blockers
+from hangwatch_server.model import PathStep
 
 MAX_FOR = 8
 
 
 def to_root(
-    waiting: WaitGraph, rank: int, root: Root, culprits: Mapping[int, Culprit]
+    waiting: WaitGraph, rank: int, root: Root, doing: Mapping[int, str]
 ) -> tuple[PathStep, ...]:
-    """From `rank` to the nearest rank of `root`, whose doing is the last step."""
+    """From `rank` to the nearest rank of `root`; what that one is `doing` is the last step."""
     start = waiting.node_of.get(rank)
     goals = frozenset(waiting.node_of[r] for r in root.ranks if r in waiting.node_of)
     if start is None or start in goals:
@@ -28,8 +29,8 @@ def to_root(
     nodes = graph.shortest_path(waiting.successors, start, goals)
     steps = _steps(waiting, nodes)
     last = waiting.rank(nodes[-1]) if nodes else None
-    if last is not None and last in culprits and not root.ops:
-        steps.append(PathStep(rank=last, waits_in=sentences.doing(culprits[last]), for_=()))
+    if last is not None and last in doing and not root.ops:
+        steps.append(PathStep(rank=last, waits_in=doing[last], for_=()))
     return tuple(steps)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hangwatch_server.diagnose import graph
+from hangwatch_server.diagnose.waiting import graph
 
 
 def test_cycle_is_one_component() -> None:

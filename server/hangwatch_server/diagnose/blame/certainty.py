@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hangwatch_server.diagnose import confidence, paths, standing, waits
-from hangwatch_server.diagnose.ops import PendingOp
+from hangwatch_server.diagnose import standing
+from hangwatch_server.diagnose.blame import confidence
+from hangwatch_server.diagnose.pending.ops import PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
-from hangwatch_server.diagnose.wait_graph import Root, WaitGraph
+from hangwatch_server.diagnose.waiting import paths, waits
+from hangwatch_server.diagnose.waiting.wait_graph import Root, WaitGraph
 from hangwatch_server.model import Activity, Kind, Link
 
 _UNABLE = frozenset({Fate.HELD, Fate.STOPPED})

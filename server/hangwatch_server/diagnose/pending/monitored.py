@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hangwatch_agent.wire import Entry
 from hangwatch_server.diagnose import standing
-from hangwatch_server.diagnose.ops import Form, PendingOp
+from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
 

@@ -9,18 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hangwatch_server.diagnose import (
-    collectives,
-    graph,
-    mismatch,
-    monitored,
-    p2p,
-    rendezvous,
-    waits,
-)
-from hangwatch_server.diagnose.ops import PendingOp
-from hangwatch_server.diagnose.signature import Vote
+from hangwatch_server.diagnose.calls import mismatch
+from hangwatch_server.diagnose.calls.signature import Vote
+from hangwatch_server.diagnose.pending import collectives, monitored, p2p, rendezvous
+from hangwatch_server.diagnose.pending.ops import PendingOp
 from hangwatch_server.diagnose.survey import Survey
+from hangwatch_server.diagnose.waiting import graph, waits
 
 
 @dataclass(slots=True)

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hangwatch_agent.wire import ChildFacts, ProcessFacts
-from hangwatch_server.diagnose import leaving, process
+from hangwatch_server.diagnose import process
+from hangwatch_server.diagnose.blame import leaving
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.model import Activity, Condition, Link, RankView, StackFacts

@@ -6,17 +6,14 @@ setting the device first, the DDP join() discussion, the torch.distributed hang 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hangwatch_server.diagnose import conditions
-from hangwatch_server.diagnose.ops import Form, PendingOp
-from hangwatch_server.diagnose.signature import Signature
+from hangwatch_server.diagnose.blame import conditions
+from hangwatch_server.diagnose.calls.signature import Signature
+from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.model import Condition, Culprit, Kind, StackFacts
-
-_MAX_STACKS = 64  # stacks looked at on each side; the captured ranks are few
 
 
 class Case(NamedTuple):
@@ -43,11 +40,6 @@ def of(case: Case) -> tuple[str, ...]:
     if _is_file_store(case):
         found.insert(0, _file_store_text(case))
     return tuple(found)
-
-
-def stacks_of(survey: Survey, ranks: list[int]) -> tuple[StackFacts, ...]:
-    found = (stack for rank in ranks if (stack := survey.stack(rank)) is not None)
-    return tuple(itertools.islice(found, _MAX_STACKS))
 
 
 def _in_join(case: Case) -> bool:

@@ -7,7 +7,7 @@ an old asynchronous front plus a newer blocking call would make a false cycle.
 
 from __future__ import annotations
 
-from hangwatch_server.diagnose.ops import Form, PendingOp
+from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.model import Activity, StackFacts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hangwatch_server import ranges
-from hangwatch_server.diagnose import ops
-from hangwatch_server.diagnose.ops import Form, PendingOp
+from hangwatch_server.diagnose.pending import ops
+from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.model import Condition, Culprit, GroupView, Kind
 
 _DOING = {

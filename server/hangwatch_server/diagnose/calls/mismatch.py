@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 
 from hangwatch_agent.wire import Entry
-from hangwatch_server.diagnose import signature
-from hangwatch_server.diagnose.ops import Form, PendingOp
-from hangwatch_server.diagnose.signature import Vote
+from hangwatch_server.diagnose.calls import signature
+from hangwatch_server.diagnose.calls.signature import Vote
+from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.model import GroupView
 

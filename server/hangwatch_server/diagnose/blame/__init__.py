@@ -1,0 +1,1 @@
+"""Who holds the others up, in what condition, and how sure that is."""

@@ -1,0 +1,112 @@
+"""From the roots of the wait-for graph to who is to blame: kind, culprits, weight, who waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hangwatch_server.diagnose.blame import conditions
+from hangwatch_server.diagnose.pending.ops import Form, PendingOp
+from hangwatch_server.diagnose.process import Fate
+from hangwatch_server.diagnose.survey import Survey
+from hangwatch_server.diagnose.waiting.wait_graph import Root, WaitGraph, blockers
+from hangwatch_server.model import Condition, Culprit, Kind
+
+_ROOT_WEIGHT = {Kind.STALLED_COLLECTIVE: 0.7}
+_UNCERTAIN_WEIGHT = 0.4
+
+
+@dataclass(slots=True)
+class Judged:
+    """A root with its kind, the operation that speaks for it, and who waits."""
+
+    root: Root
+    kind: Kind
+    op: PendingOp
+    ranks: list[int]  # culprits, ascending
+    victims: list[int]  # waiting ranks, ascending
+
+    @property
+    def weight(self) -> float:
+        factor = _ROOT_WEIGHT.get(self.kind, 1.0) if self.ranks else 0.7
+        certain = 1.0 if self.root.is_certain or not self.ranks else _UNCERTAIN_WEIGHT
+        return factor * certain * (len(self.victims) + len(self.ranks))
+
+
+def judge(waiting: WaitGraph, roots: Sequence[Root]) -> list[Judged]:
+    """Roots, the weightiest first; each knows how many rivals of like weight it has."""
+    judged = [_judge(waiting, root) for root in roots]
+    judged.sort(key=lambda item: (-item.weight, item.kind.value, item.op.sort_key))
+    for item in judged:
+        item.root.competing = sum(
+            1 for other in judged if other is not item and other.weight >= 0.5 * item.weight
+        )
+    return judged
+
+
+def culprits_of(looked: Survey, item: Judged) -> tuple[Culprit, ...]:
+    stacks = looked.stacks_of(item.op.have)
+    found: list[Culprit] = []
+    for rank in item.ranks[: looked.settings.max_culprits]:
+        view = looked.view(rank)
+        beat = view.beat if view is not None else None
+        is_queued = rank in item.op.holding
+        state = conditions.of_rank(looked, rank, stacks, is_queued=is_queued)
+        if item.root.ops and state.condition is Condition.UNKNOWN:
+            state = state._replace(condition=Condition.IN_COLLECTIVE)
+        found.append(
+            Culprit(
+                rank=rank,
+                node=view.node if view is not None else "",
+                pid=beat.pid if beat is not None else None,
+                gpu=beat.gpu.index if beat is not None and beat.gpu is not None else None,
+                condition=state.condition,
+                where=state.where,
+                detail=state.detail,
+            )
+        )
+    return tuple(found)
+
+
+def _judge(waiting: WaitGraph, root: Root) -> Judged:
+    ranks = sorted(set(root.ranks))
+    op = _primary(root, ranks)
+    reached = waiting.ranks_among(root.reached) | (set(op.have) if root.ops else set())
+    victims = sorted(reached.difference(ranks))
+    return Judged(root, _kind(waiting.survey, root, ranks), op, ranks, victims)
+
+
+def _primary(root: Root, ranks: Sequence[int]) -> PendingOp:
+    """The operation to speak of: most culprits missing, then most ranks waiting in it."""
+    missing = set(ranks)
+    candidates = root.ops or root.feeds
+    return min(
+        candidates,
+        key=lambda op: (
+            -len(missing.intersection(blockers(op))),
+            -len(op.have),
+            -op.stalled_s,
+            op.sort_key,
+        ),
+    )
+
+
+def _kind(looked: Survey, root: Root, ranks: Sequence[int]) -> Kind:
+    if root.vote is not None:
+        return Kind.MISMATCH
+    if root.ops and ranks:
+        return Kind.DEADLOCK
+    forms = {op.form for op in (*root.ops, *root.feeds)}
+    if forms == {Form.RENDEZVOUS}:
+        return Kind.INCOMPLETE_RENDEZVOUS
+    if not ranks:
+        return Kind.STALLED_COLLECTIVE
+    if forms == {Form.P2P}:
+        return Kind.UNMATCHED_P2P
+    return Kind.STALLED_COLLECTIVE if _entered_all(looked, root, ranks) else Kind.MISSING_RANKS
+
+
+def _entered_all(looked: Survey, root: Root, ranks: Sequence[int]) -> bool:
+    """The culprits are in the call and block it from inside; the dead count as missing."""
+    never = {rank for op in root.feeds for rank in (*op.absent, *op.unknown)}
+    return not never.intersection(ranks) and all(looked.fate(r) is not Fate.GONE for r in ranks)

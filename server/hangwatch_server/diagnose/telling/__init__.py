@@ -1,0 +1,1 @@
+"""Findings in words: summaries, evidence, hints. No decision is made here."""

@@ -1,0 +1,119 @@
+"""The finding as people and machines read it, made of a judged root: words, evidence, edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hangwatch_server import ranges
+from hangwatch_server.diagnose.blame import certainty, culprits
+from hangwatch_server.diagnose.blame.culprits import Judged
+from hangwatch_server.diagnose.coverage import coverage
+from hangwatch_server.diagnose.pending import ops
+from hangwatch_server.diagnose.pending.ops import Form, PendingOp
+from hangwatch_server.diagnose.survey import Survey
+from hangwatch_server.diagnose.telling import evidence, hints, sentences
+from hangwatch_server.diagnose.waiting import paths
+from hangwatch_server.diagnose.waiting.wait_graph import WaitGraph, blockers
+from hangwatch_server.model import Culprit, Finding, Kind, PathStep, WaitEdge
+
+
+def finding(waiting: WaitGraph, item: Judged) -> Finding:
+    looked = waiting.survey
+    blamed = culprits.culprits_of(looked, item)
+    group = looked.snapshot.groups.get(item.op.gid)
+    start = _representative(waiting, item)
+    shown_sides = evidence.sides(looked, item.root, item.op)
+    case = hints.Case(
+        looked,
+        item.kind,
+        item.op,
+        blamed,
+        looked.stacks_of(item.op.have),
+        frozenset(item.root.vote.by_signature) if item.root.vote else frozenset(),
+    )
+    return Finding(
+        kind=item.kind,
+        summary=_summary(looked, item, blamed, [side.call for side in shown_sides]),
+        confidence=certainty.of(waiting, item.root, item.kind, item.op, item.ranks, item.victims),
+        group=ops.group_ref(group),
+        seq=item.op.seq if item.op.form is Form.COLLECTIVE else None,
+        op=item.op.op,
+        culprits=blamed,
+        culprit_ranks=ranges.text(item.ranks),
+        waiting=ranges.text(item.victims),
+        path=_way(waiting, start, item, blamed) if start is not None else (),
+        edges=edges(waiting, item),
+        cycle=paths.cycle(waiting, item.root) if item.kind is Kind.DEADLOCK else (),
+        sides=shown_sides,
+        evidence=evidence.of(looked, item.root, item.op, item.ranks),
+        hints=hints.of(case),
+        coverage=coverage(looked.snapshot),
+        is_hard=certainty.is_hard(waiting, item.root, item.kind, item.op, item.ranks),
+        stalled_s=item.op.stalled_s,
+        key=f"{item.kind.value}|{item.op.gid}|{item.op.seq}|{ranges.text(item.ranks)}",
+    )
+
+
+def path(waiting: WaitGraph, rank: int, item: Judged) -> tuple[PathStep, ...]:
+    """Why this rank waits, step by step to what a culprit does."""
+    return _way(waiting, rank, item, culprits.culprits_of(waiting.survey, item))
+
+
+def _way(
+    waiting: WaitGraph, rank: int, item: Judged, blamed: Sequence[Culprit]
+) -> tuple[PathStep, ...]:
+    doing = {culprit.rank: sentences.doing(culprit) for culprit in blamed}
+    return paths.to_root(waiting, rank, item.root, doing)
+
+
+def edges(waiting: WaitGraph, item: Judged) -> tuple[WaitEdge, ...]:
+    """Who waits for whom, nearest to the root first."""
+    near = {id(op) for op in (*item.root.ops, *item.root.feeds)}
+    size = len(waiting.ranks)
+    mine = [
+        op
+        for index, op in enumerate(waiting.pending)
+        if size + index in item.root.reached or id(op) in near
+    ]
+    mine.sort(key=lambda op: (id(op) not in near, -len(op.have)))
+    return tuple(_edge(waiting.survey, op) for op in mine[: waiting.survey.settings.max_edges])
+
+
+def _edge(looked: Survey, op: PendingOp) -> WaitEdge:
+    stack = next((s for rank in list(op.have)[:64] if (s := looked.stack(rank))), None)
+    return WaitEdge(
+        ranks=ranges.text(op.have),
+        call=ops.label(op, looked.snapshot.groups.get(op.gid)),
+        missing=ranges.text(blockers(op)),
+        where=stack.where if stack is not None else "",
+    )
+
+
+def _summary(looked: Survey, item: Judged, blamed: Sequence[Culprit], calls: Sequence[str]) -> str:
+    group = looked.snapshot.groups.get(item.op.gid)
+    is_shared = bool(item.root.ops)  # culprits wait too
+    number = len(item.victims) + (len(item.ranks) if is_shared else 0)
+    if item.root.vote is not None and item.root.vote.right is None:
+        by_side = [
+            f"rank {ranges.text(ranks)} in {call}"
+            for ranks, call in zip(_sides(item), calls, strict=True)
+        ]
+        call = sentences.of_call(item.op, group)
+        return sentences.tie(call, by_side, number, item.op.stalled_s)
+    inside = set(item.ranks) & set(item.op.holding)
+    return sentences.summary(
+        item.kind, item.op, group, blamed, item.ranks, number, entered=len(inside)
+    )
+
+
+def _sides(item: Judged) -> list[tuple[int, ...]]:
+    assert item.root.vote is not None  # the caller has looked
+    return sorted(item.root.vote.by_signature.values(), key=lambda ranks: (-len(ranks), ranks))
+
+
+def _representative(waiting: WaitGraph, item: Judged) -> int | None:
+    """The lowest waiting rank whose way to the root is known."""
+    for rank in item.victims or item.ranks:
+        if waiting.successors[waiting.node_of[rank]]:
+            return rank
+    return None

@@ -93,6 +93,7 @@ def cases_table() -> Iterator[str]:
         (
             f"`{case.name}`",
             case.title,
+            f"`{case.family}`",
             f"`{case.state}`, `{case.kind}`",
             case.culprits or "none",
             f"`{case.condition}`" if case.condition else "",
@@ -100,7 +101,8 @@ def cases_table() -> Iterator[str]:
         )
         for case in cases.load()
     )
-    yield from table(("case", "what happens", "verdict", "culprits", "condition", "evidence"), rows)
+    heads = ("case", "what happens", "family", "verdict", "culprits", "condition", "evidence")
+    yield from table(heads, rows)
 
 
 # Pages

@@ -71,8 +71,14 @@ def stage() -> Iterator[Stage]:
 
 
 @pytest.fixture(scope="session")
-def conductor(stage: Stage) -> Iterator[Conductor]:
-    playing = Conductor(stage, cases.load())
+def conductor(request: pytest.FixtureRequest, stage: Stage) -> Iterator[Conductor]:
+    """Plays the cases that the selected tests ask for, and no others."""
+    asked = {
+        item.callspec.params["case"].name
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and _plays_cases(item)
+    }
+    playing = Conductor(stage, [case for case in cases.load() if case.name in asked])
     yield playing
     playing.close()
 

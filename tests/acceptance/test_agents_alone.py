@@ -15,7 +15,14 @@ from tests.support.waiting import until
 
 from hangwatch_server.demo import processes
 from hangwatch_server.demo.cases import Case
-from hangwatch_server.demo.stage import RunningJob, Stage, free_port, hangwatch, launch_command
+from hangwatch_server.demo.stage import (
+    RunningJob,
+    Stage,
+    free_port,
+    hangwatch,
+    job_environment,
+    launch_command,
+)
 from hangwatch_server.model import State
 
 NOT_LINKED = "not_linked"
@@ -104,7 +111,7 @@ def start_on(stage: Stage, node: str, case: Case) -> RunningJob:
     log = stage.log(f"job-{node}")
     command = [*hangwatch(), "run", "--job", case.name, "--run-dir", str(stage.run_dir(node))]
     command += ["--", *launch_command(case, 0, free_port())]
-    environment = {processes.MARK: mark, "OMP_NUM_THREADS": "1"}
+    environment = {processes.MARK: mark, **job_environment(case)}
     return RunningJob(case, case.name, mark, (log,), [processes.start(command, environment, log)])
 
 

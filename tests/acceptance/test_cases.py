@@ -1,4 +1,7 @@
-"""Every program of tests/programs, run for real, gets the verdict that cases.toml says."""
+"""The programs of tests/programs, run for real, get the verdicts that their cases.toml say.
+
+The cases that only the scorecard plays are left out.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from hangwatch_server.demo.cases import Case
 from hangwatch_server.demo.conductor import Conductor, Outcome
 from hangwatch_server.model import State
 
-HANGING = [case for case in cases.load() if not case.is_healthy]
-HEALTHY = [case for case in cases.load() if case.is_healthy]
+HANGING = [case for case in cases.tested() if not case.is_healthy]
+HEALTHY = [case for case in cases.tested() if case.is_healthy]
 
 
 def name(case: Case) -> str:
@@ -25,8 +28,6 @@ def test_hang_gets_its_kind_and_culprits(
     outcomes.append(outcome)
 
     assert not outcome.differences, f"{outcome.verdict}\n{outcome.log}"
-    assert outcome.verdict is not None
-    assert outcome.verdict["incident"]
 
 
 @pytest.mark.parametrize("case", HEALTHY, ids=name)

@@ -19,9 +19,10 @@ from hangwatch_server.model import Kind, State
 
 
 def program(name: str, *, nodes: int, ranks: int, launcher_args: tuple[str, ...] = ()) -> Case:
-    """A program of tests/programs that is no case of the demo: nothing is expected of it here."""
+    """A program of tests/programs/plain: nothing is expected of it here."""
     return Case(
         name=name,
+        family="plain",
         title=name,
         program=f"{name}.py",
         launcher="torchrun",

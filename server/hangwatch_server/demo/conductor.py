@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from hangwatch_agent.wire import Depth
 from hangwatch_server.demo import judge
 from hangwatch_server.demo.cases import Case
-from hangwatch_server.demo.main import DEADLINE_S, find_verdict, is_final
+from hangwatch_server.demo.main import DEADLINE_S, count_incidents, find_verdict, is_final
 from hangwatch_server.demo.stage import RunningJob, Stage
 from hangwatch_server.model import State
 
@@ -31,15 +32,28 @@ class Outcome:
     named_s: float | None = None  # until suspicion or hang first had the right kind and culprits
     hung_s: float | None = None  # until the right verdict was confirmed
     states: list[str] = field(default_factory=list)
+    incidents: int = 0  # of the job, as far as people are shown them
     differences: list[str] = field(default_factory=list)
     log: str = ""
+
+
+# Called once per case when its verdict is final or its time is up, while the job still runs.
+Witness = Callable[[RunningJob, Outcome], None]
+
+
+def _no_witness(_job: RunningJob, _outcome: Outcome) -> None:
+    """Nobody else wants to see the job."""
 
 
 class Conductor:
     """Plays all cases in the background from the start; `outcome(name)` waits for one."""
 
-    def __init__(self, stage: Stage, cases: Iterable[Case]) -> None:
+    def __init__(self, stage: Stage, cases: Iterable[Case], witness: Witness = _no_witness) -> None:
+        cases = tuple(cases)
+        if any(case.depth is Depth.BARE for case in cases):
+            stage.start_adopting_agent()
         self._stage = stage
+        self._witness = witness
         self._starting = threading.Semaphore(STARTING)
         self._pool = ThreadPoolExecutor(ALIVE, thread_name_prefix="case")
         self._outcomes: dict[str, Future[Outcome]] = {
@@ -59,6 +73,7 @@ class Conductor:
             self._await_start(job)
         try:
             self._follow(job, outcome)
+            self._witness(job, outcome)
         finally:
             job.stop()
         outcome.log = "\n".join(self._stage.tail(log.stem) for log in job.logs)
@@ -76,14 +91,20 @@ class Conductor:
             verdict = find_verdict(self._stage, job.name)
             if verdict is not None:
                 self._note(job, outcome, verdict)
-                if is_final(job.case, verdict):
+                if is_final(self._stage, job.case, verdict):
                     break
             time.sleep(POLL_S)
-        outcome.differences = (
-            judge.differences(job.case, outcome.verdict)
-            if outcome.verdict is not None
-            else ["the job never appeared"]
-        )
+        self._judge(outcome)
+
+    def _judge(self, outcome: Outcome) -> None:
+        if outcome.verdict is None:
+            outcome.differences = ["the job never appeared"]
+            return
+        outcome.incidents = count_incidents(self._stage, outcome.verdict)
+        outcome.differences = [
+            *judge.differences(outcome.case, outcome.verdict),
+            *judge.of_incidents(outcome.case, outcome.incidents),
+        ]
 
     def _note(self, job: RunningJob, outcome: Outcome, verdict: dict[str, Any]) -> None:
         outcome.verdict = verdict

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+from hangwatch_agent.wire import Depth
 from hangwatch_server.demo import cases, judge, report
 from hangwatch_server.demo.cases import Case, Evidence
 from hangwatch_server.demo.stage import Connect, RunningJob, Stage, has_torch, make_folder
@@ -33,8 +34,8 @@ DEADLINE_S = {
 def main(*, case_name: str | None, once: bool, list_only: bool, connect: Connect) -> int:
     """Return 0 only when the case's verdict is the right one; KeyboardInterrupt before that."""
     if list_only:
-        for case in cases.load():
-            print(f"{case.name:20} {case.title}")
+        for line in report.case_lines(cases.load()):
+            print(line)
         return 0
     case = cases.find(case_name) if case_name else cases.load()[0]
     if not has_torch():
@@ -78,11 +79,14 @@ def _play(stage: Stage, case: Case, once: bool) -> int:
     stage.start_server()
     _say("starting two agents: node-a and node-b …")
     stage.start_agents()
+    if case.depth is Depth.BARE:
+        stage.start_adopting_agent()
     _say(f"starting the job: {case.ranks} ranks, {case.program}; see {stage.url}/")
     started_s = time.monotonic()
     job = stage.start_job(case, case.name)
     verdict = _await_verdict(stage, job, started_s + DEADLINE_S[case.evidence])
     found = judge.differences(case, verdict)
+    found += judge.of_incidents(case, count_incidents(stage, verdict))
     _print_outcome(stage, verdict, found, time.monotonic() - started_s)
     if not once:
         _say("Ctrl-C ends the job, the agents and the server.")
@@ -99,7 +103,7 @@ def _await_verdict(stage: Stage, job: RunningJob, deadline_s: float) -> dict[str
         if verdict is not None and verdict["state"] != shown:
             shown = verdict["state"]
             _say(report.row(shown, verdict["summary"] or verdict["limits"]["why"]))
-        if verdict is not None and is_final(job.case, verdict):
+        if verdict is not None and is_final(stage, job.case, verdict):
             return verdict
         if time.monotonic() > deadline_s:
             if verdict is None:
@@ -110,11 +114,17 @@ def _await_verdict(stage: Stage, job: RunningJob, deadline_s: float) -> dict[str
         time.sleep(POLL_S)
 
 
-def is_final(case: Case, verdict: dict[str, Any]) -> bool:
-    """Whether nothing better is to come: a confirmed hang, or the end of a healthy job."""
+def is_final(stage: Stage, case: Case, verdict: dict[str, Any]) -> bool:
+    """Whether nothing better is to come: the expected verdict, or the end of a healthy job."""
     if case.is_healthy:
         return verdict["state"] in (State.FINISHED, State.FAILED, State.HUNG)
-    return not judge.differences(case, verdict)
+    is_expected = not judge.differences(case, verdict)
+    return is_expected and count_incidents(stage, verdict) >= case.expected_incidents
+
+
+def count_incidents(stage: Stage, verdict: dict[str, Any]) -> int:
+    """How many incidents of the verdict's job, over all its attempts, people are shown."""
+    return len(stage.client.get("/incidents", job=verdict["job"])["items"])
 
 
 def find_verdict(stage: Stage, name: str) -> dict[str, Any] | None:

@@ -1,10 +1,13 @@
-"""The verdict as the demo prints it in the terminal. Text only."""
+"""Cases and verdicts as the demo prints them in the terminal. Text only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from textwrap import fill
 from typing import Any
+
+from hangwatch_server.demo.cases import FAMILIES, Case
 
 WIDTH = 92
 _LABEL_WIDTH = 11
@@ -20,6 +23,14 @@ def row(label: str, text: str) -> str:
         break_long_words=False,  # paths and addresses are copied whole
         break_on_hyphens=False,
     )
+
+
+def case_lines(cases: Iterable[Case]) -> Iterator[str]:
+    """The cases under the sentences of their families, in the order given."""
+    for family, members in groupby(cases, lambda case: case.family):
+        yield f"{family}: {FAMILIES[family]}"
+        for case in members:
+            yield f"  {case.name:24} {case.title}"
 
 
 def verdict_lines(verdict: dict[str, Any], page: str) -> Iterator[str]:

@@ -14,11 +14,15 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any, Protocol
 
+from hangwatch_agent.wire import Depth
+from hangwatch_server import assets
 from hangwatch_server.demo import processes
 from hangwatch_server.demo.cases import Case
 from hangwatch_server.errors import HangwatchError
 
 NODES = ("node-a", "node-b")
+BARE_NODE = "node-bare"  # its agent takes the ranks that nobody started under `hangwatch run`
+PORTS = range(20_000, 30_000)  # below the ephemeral ones, which any connection may take meanwhile
 START_TIMEOUT_S = 60.0
 POLL_S = 0.1
 
@@ -104,29 +108,43 @@ class Stage:
         """Start one agent per node, each with a token that can speak for that node alone."""
         for node in NODES:
             self.start_agent(node)
-        self._wait("agents", None, lambda: len(self.client.get("/nodes")["items"]) == len(NODES))
+        self._wait("agents", None, lambda: self._reported() >= set(NODES))
 
-    def start_agent(self, node: str) -> None:
+    def start_adopting_agent(self) -> None:
+        """Start the agent of the bare jobs, unless it runs: two of them would share each rank."""
+        if BARE_NODE not in self.agents:
+            self.start_agent(BARE_NODE, "--adopt")
+            self._wait("the adopting agent", None, lambda: BARE_NODE in self._reported())
+
+    def start_agent(self, node: str, *options: str) -> None:
         body = {"name": f"agent of {node}", "scopes": ["agent"], "node": node}
         token = self.client.post("/tokens", body)["token"]
         command = [*hangwatch(), "agent", "--server", self.url, "--node", node]
-        command += ["--run-dir", str(self.run_dir(node))]
+        command += ["--run-dir", str(self.run_dir(node)), *options]
         self.agents[node] = self._start(command, {"HANGWATCH_TOKEN": token}, self.log(node))
 
     def start_job(self, case: Case, name: str) -> RunningJob:
-        """Start the case's program under `hangwatch run`, one launcher per node."""
+        """Start the case's program, one launcher per node, each under its node's agent."""
         mark = secrets.token_hex(8)
-        # One thread per rank: the ranks of several jobs share few cores.
-        environment = {processes.MARK: mark, "OMP_NUM_THREADS": "1"}
+        environment = {processes.MARK: mark, **job_environment(case)}
         port = free_port()
-        logs = tuple(self.log(f"{name}-{node}") for node in NODES[: case.nodes])
+        nodes = (BARE_NODE,) if case.depth is Depth.BARE else NODES[: case.nodes]
+        logs = tuple(self.log(f"{name}-{node}") for node in nodes)
         job = RunningJob(case, name, mark, logs, [])
         self.jobs.append(job)  # known before it runs: an interrupt may come at any time
-        for index, (node, log) in enumerate(zip(NODES, logs, strict=False)):
-            command = [*hangwatch(), "run", "--job", name, "--run-dir", str(self.run_dir(node))]
-            command += ["--", *launch_command(case, index, port)]
+        for index, (node, log) in enumerate(zip(nodes, logs, strict=True)):
+            command = launch_command(case, index, port)
+            if case.depth is Depth.BARE:
+                # Its name is all that a bare job is given, since it is found by it.
+                environment["HANGWATCH_JOB"] = name
+            else:
+                command = self._watched(case, name, node, command)
             job.launchers.append(self._start(command, environment, log))
         return job
+
+    def _watched(self, case: Case, name: str, node: str, command: Sequence[str]) -> list[str]:
+        run = [*hangwatch(), "run", "--job", name, "--run-dir", str(self.run_dir(node))]
+        return [*run, *case.run_args, "--", *command]
 
     def stop(self) -> None:
         """End jobs, agents, server, then all else with our mark; each whatever another raised."""
@@ -141,6 +159,9 @@ class Stage:
         self, command: Sequence[str], environment: Mapping[str, str], log: Path
     ) -> Popen[bytes]:
         return processes.start(command, {processes.STAGE_MARK: self.mark, **environment}, log)
+
+    def _reported(self) -> set[str]:
+        return {node["name"] for node in self.client.get("/nodes")["items"]}
 
     def _is_ready(self) -> bool:
         try:
@@ -184,10 +205,22 @@ def launch_command(case: Case, node_index: int, port: int) -> list[str]:
     return [*command, "--master-addr", "127.0.0.1", "--master-port", str(port), *program]
 
 
+def job_environment(case: Case) -> dict[str, str]:
+    """What the programs need: the modules that all families share, and few threads.
+
+    One thread per rank, since the ranks of several jobs share few cores.
+    """
+    paths = [str(assets.programs()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", **case.env}
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that nobody uses, and that no outgoing connection takes before its user binds it."""
+    while True:
+        port = secrets.choice(PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def has_torch() -> bool:

@@ -19,6 +19,14 @@ class SocketError(AgentError):
     """A rank's worker socket did not answer, or is not what it claims to be."""
 
 
+class RasError(AgentError):
+    """NCCL RAS did not answer, or not with something that can be read."""
+
+
+class DumpError(AgentError):
+    """A recorder dump that a job wrote cannot be read, or is not plain data within the limits."""
+
+
 class RefusedError(AgentError):
     """The server does not accept this agent; `retry_s` says when asking again makes sense."""
 

@@ -19,11 +19,14 @@ _LACK = "part of this rank's state did not fit into the heartbeat"
 def heartbeat(frame: wire.Heartbeat) -> tuple[wire.Heartbeat, bytes]:
     """What can be sent of a heartbeat, and its bytes.
 
-    1. Old recorder entries go. 2. So do counts, calls, children and all but one wait. 3. Of each
-    rank's groups those stay that are waited in, then those that moved last; with them go the group
-    descriptions that nobody refers to any more.
+    1. Answers of NCCL RAS go, then old recorder entries. 2. So do counts, calls, children and all
+    but one wait. 3. Of each rank's groups those stay that are waited in, then those that moved
+    last; with them go the group descriptions that nobody refers to any more.
     """
     data = wire.encode(frame)
+    if len(data) > wire.MAX_FRAME_BYTES and frame.ras:
+        frame = msgspec.structs.replace(frame, ras=())
+        data = wire.encode(frame)
     for cut in _CUTS:
         if len(data) <= wire.MAX_FRAME_BYTES:
             break

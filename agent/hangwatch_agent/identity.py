@@ -10,6 +10,9 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
+
+from hangwatch_agent import wire
 from hangwatch_agent.spool import Clock
 
 RESOLVE_S = 2.0  # heartbeats wait meanwhile; after 3 s the server would call this agent late
@@ -32,6 +35,18 @@ def version() -> str:
 def clock() -> Clock:
     """This node's clocks now."""
     return Clock(boot_id=boot_id(), monotonic_ns=time.monotonic_ns(), wall_s=time.time())
+
+
+def addresses() -> tuple[str, ...]:
+    """This node's own addresses, without those that every node has."""
+    own = {
+        address.address.partition("%")[0]
+        for interface in psutil.net_if_addrs().values()
+        for address in interface
+        if address.family in (socket.AF_INET, socket.AF_INET6)
+    }
+    own = {text for text in own if not text.startswith(("127.", "fe80:")) and text != "::1"}
+    return tuple(sorted(own)[: wire.MAX_ADDRESSES])
 
 
 def _addresses(host: str) -> list[str]:

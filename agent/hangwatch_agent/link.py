@@ -39,6 +39,7 @@ class State:
 
     launches: tuple[wire.Launch, ...]
     translated: tuple[ranks.Translated, ...]
+    ras: tuple[wire.RasReport, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class Link:
         state: Callable[[], State],
         clock: Callable[[], Clock],
         on_capture: Callable[[wire.TakeCapture], None],
+        on_ask_ras: Callable[[wire.AskRas], None],
         interval_s: float,
     ) -> None:
         self._url = stream_url(address.server)
@@ -89,10 +91,12 @@ class Link:
         self._state = state
         self._clock = clock
         self._on_capture = on_capture
+        self._on_ask_ras = on_ask_ras
         self._interval_s = interval_s
         self._number = 0
         self._dropped = 0
         self._known_groups: set[str] = set()
+        self._told_ras: dict[str, int] = {}  # launch -> number of the newest answer sent
         self._is_full_due = True
         self._beat_due = asyncio.Event()
         self._capture_due = asyncio.Event()
@@ -191,6 +195,8 @@ class Link:
                 self._on_capture(frame)
             case wire.SetInterval():
                 self._interval_s = _interval(frame.interval_s)
+            case wire.AskRas():
+                self._on_ask_ras(frame)
             case wire.Refused():
                 raise _refused(frame)
             case wire.Welcome() | None:
@@ -213,6 +219,7 @@ class Link:
         state = self._state()
         if self._is_full_due:
             self._known_groups.clear()
+            self._told_ras.clear()
         groups = {
             info.gid: info
             for item in state.translated
@@ -229,12 +236,21 @@ class Link:
                 groups=tuple(groups.values()),
                 is_full=self._is_full_due,
                 dropped=self._dropped,
+                ras=self._new_ras(state),
             )
         )
         self._known_groups.update(info.gid for info in heartbeat.groups)
         self._known_groups &= current
         self._is_full_due = False
         return data
+
+    def _new_ras(self, state: State) -> tuple[wire.RasReport, ...]:
+        """Answers of NCCL RAS that this connection has not carried yet."""
+        new = tuple(
+            report for report in state.ras if self._told_ras.get(report.launch) != report.number
+        )
+        self._told_ras = {report.launch: report.number for report in state.ras}
+        return new
 
     async def _deliver(self, socket: ClientConnection) -> None:
         """Send each spooled part once per connection; the server's ack removes it."""

@@ -35,6 +35,13 @@ class Tracked:
     facts: wire.ProcessFacts = field(default_factory=lambda: wire.ProcessFacts(state="?"))
     translated: ranks.Translated | None = None
     socket_answers: bool | None = None
+    inner_pid: int | None = None  # in its own pid namespace, where that is another number
+    gpu: wire.GpuFacts | None = None
+
+    @property
+    def own_pids(self) -> tuple[int, ...]:
+        """What it may call itself: libraries in the job know the inner number alone."""
+        return (self.identity.pid,) if self.inner_pid is None else (self.inner_pid,)
 
     @property
     def identity(self) -> Identity:
@@ -157,6 +164,8 @@ class Node:
             start_ticks=item.identity.start_ticks,
             is_certain=candidate.is_certain,
             script=launch.script_of(candidate.arguments),
+            inner_pid=item.inner_pid,
+            gpu=item.gpu,
         )
         payload = item.record.payload if item.record else None
         if payload is None:
@@ -261,6 +270,7 @@ class Node:
         found = launch.launch_of(
             candidate.environ, candidate.arguments, self._start(candidate), self._resolve
         )
+        pids = procfs.parse_namespace_pids(self._proc.status(candidate.identity.pid))
         holders = ((item.launch.key, item.identity.uid) for item in self._tracked.values())
         return Tracked(
             candidate=candidate,
@@ -268,6 +278,7 @@ class Node:
             process=Process(
                 self._proc, candidate.identity, candidate.environ.get("TORCHELASTIC_ERROR_FILE", "")
             ),
+            inner_pid=pids[-1] if len(pids) > 1 else None,
         )
 
     def _start(self, candidate: Candidate) -> str:

@@ -22,6 +22,7 @@ SHARE_WINDOW_S = 3.0
 MAX_ERROR_FILE = 64 * 1024
 ERROR_FILE_S = 10.0  # a rank writes it before it ends; later it is not looked for any more
 GONE = "gone"
+PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,4 +289,4 @@ def open_pidfd(identity: Identity, proc: procfs.Procfs) -> int | None:
 
 
 def default_proc() -> procfs.Procfs:
-    return procfs.Procfs(Path("/proc"))
+    return procfs.Procfs(PROC)

@@ -37,6 +37,8 @@ class Position:
     start_ticks: int
     is_certain: bool
     script: str
+    inner_pid: int | None = None
+    gpu: wire.GpuFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,8 @@ def _base(position: Position, process: wire.ProcessFacts) -> wire.RankBeat:
         is_rank_certain=position.is_certain,
         script=position.script[:200],
         process=process,
+        inner_pid=position.inner_pid,
+        gpu=position.gpu,
     )
 
 

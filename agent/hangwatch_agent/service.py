@@ -19,6 +19,7 @@ from hangwatch_agent.captures import Captures
 from hangwatch_agent.errors import AgentError, SettingsError
 from hangwatch_agent.link import Address, Link, State
 from hangwatch_agent.node import Node, Tracked
+from hangwatch_agent.ras import Collector
 from hangwatch_agent.rundir import Lock
 from hangwatch_agent.settings import AgentSettings
 from hangwatch_agent.spool import Spool
@@ -68,6 +69,12 @@ class Service:
             py_spy=permissions.find_py_spy(),
         )
         self._captures = Captures(self._node, self._stacks)
+        self._ras = Collector(
+            self._proc,
+            process.PROC,
+            lambda: self._node.tracked,
+            interval_s=settings.ras_interval_s,
+        )
         self._waiting: asyncio.Queue[wire.TakeCapture] = asyncio.Queue(MAX_WAITING_CAPTURES)
         self._material: tuple[object, ...] = ()
         self._pidfds: dict[int, process.Process] = {}
@@ -80,7 +87,7 @@ class Service:
             if problem.reason:
                 logs.warning("stacks_unavailable", why=problem.reason, remedy=problem.remedy)
             link = self._link(problem)
-            loops = [lambda: self._poll(link), self._scan, self._ping, link.run]
+            loops = [lambda: self._poll(link), self._scan, self._ping, self._ras.run, link.run]
             loops += [lambda: self._capture(link)] * CAPTURE_WORKERS
             await _until(stop, [_lasting(loop) for loop in loops])
         for descriptor in list(self._pidfds):
@@ -97,6 +104,7 @@ class Service:
             stacks=problem.reason,
             stacks_remedy=problem.remedy,
             cpu_count=os.cpu_count() or 0,
+            addresses=identity.addresses(),
         )
         return Link(
             Address(settings.server, settings.token, settings.ca_file),
@@ -105,12 +113,13 @@ class Service:
             state=self._state,
             clock=identity.clock,
             on_capture=self._accept,
+            on_ask_ras=self._ras.appoint,
             interval_s=settings.interval_s,
         )
 
     def _state(self) -> State:
         translated = self._node.translate(time.monotonic_ns())
-        return State(self._node.launches(), tuple(translated))
+        return State(self._node.launches(), tuple(translated), self._ras.reports())
 
     async def _poll(self, link: Link) -> None:
         while True:

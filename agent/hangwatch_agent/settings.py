@@ -113,6 +113,13 @@ class AgentSettings:
             "0.02 s is usual, 1 s with native frames; ten times that on a loaded node",
         ),
     )
+    ras_interval_s: float = field(
+        default=10.0,
+        metadata=_setting(
+            "seconds between questions to NCCL RAS, for jobs without the probe; 0 asks never",
+            "one question makes every process of the job answer; a hang shows after two",
+        ),
+    )
     ca_file: Path | None = field(
         default=None,
         metadata=_setting("certificates to trust for https and wss", "the system's own otherwise"),

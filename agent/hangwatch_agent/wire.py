@@ -23,6 +23,10 @@ MAX_ENTRIES = 64  # newest recorder entries that travel per group
 MAX_FRAMES_PER_STACK = 256
 MAX_THREADS = 256
 MAX_TEXT = 4096  # characters in any free text that a job can influence
+MAX_RAS_MEMBERS = 65_536  # of all communicators in one answer of NCCL RAS
+MAX_RAS_COMMUNICATORS = 4096
+MAX_RAS_OPS = 16
+MAX_ADDRESSES = 64  # of one node
 
 
 class WireError(Exception):
@@ -55,6 +59,7 @@ class GroupInfo(msgspec.Struct, frozen=True, kw_only=True):
     backend: str
     ranks: str  # range text of sorted global ranks
     epoch: int = 1
+    timeout_s: float | None = None  # after which torch itself gives up; None where unknown
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,13 +165,20 @@ class ChildFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GpuFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The GPU that a process uses. The server reads it; no agent of this version says it."""
+    """The GPU that a process uses, as NVML says; None where the driver does not say it."""
 
     index: int
     uuid: str = ""
     name: str = ""
-    utilisation: float | None = None  # percent
-    xid: tuple[int, ...] = ()
+    utilisation: float | None = None  # percent of the last sample period in which a kernel ran
+    xid: tuple[int, ...] = ()  # since the agent started, oldest first
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    temperature_c: float | None = None
+    ecc_errors: int | None = None  # uncorrected, since the driver was loaded
+    throttle: tuple[str, ...] = ()  # why its clocks are held down: "hw_thermal_slowdown"
 
 
 class RankBeat(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,6 +208,54 @@ class RankBeat(msgspec.Struct, frozen=True, kw_only=True):
     waits: tuple[InitWait, ...] = ()
     gpu: GpuFacts | None = None
     lacks: tuple[str, ...] = ()  # what is missing for more depth, in words
+    inner_pid: int | None = None  # in its own pid namespace, where that is another number
+
+
+class RasState(StrEnum):
+    """What NCCL RAS says of a member of a communicator."""
+
+    INIT = "init"
+    RUNNING = "running"
+    FINALIZE = "finalize"
+    ABORT = "abort"
+    LEFT = "left"  # its process answers and knows the communicator no more
+    UNRESPONSIVE = "unresponsive"  # its process does not answer over the RAS network
+    DEAD = "dead"  # so for a minute: RAS has given it up
+
+
+class RasMember(msgspec.Struct, frozen=True, array_like=True):
+    """One member of a communicator. Sent as an array: a job has very many of them."""
+
+    rank: int  # its place in the communicator, which is no global rank
+    host: int  # index into the report's hosts, -1 unknown
+    pid: int  # in its own pid namespace, -1 unknown
+    gpu: int  # as NVML numbers it, -1 unknown
+    state: RasState
+    counts: tuple[int, ...] = ()  # launched so far, per op of the communicator; () unknown
+    error: str = ""  # NCCL's asynchronous or initialisation error, in words
+
+
+class RasCommunicator(msgspec.Struct, frozen=True, kw_only=True):
+    """A communicator of NCCL as all of its members that could be reached describe it."""
+
+    hash: str
+    size: int
+    ops: tuple[str, ...] = ()  # what `counts` count: "all_reduce", …
+    members: tuple[RasMember, ...] = ()
+
+
+class RasReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer of NCCL RAS, which speaks for the whole job."""
+
+    launch: str
+    number: int  # rises with each answer that this agent got for the launch
+    age_s: float  # since NCCL answered
+    version: str = ""  # NCCL's
+    is_text: bool = False  # NCCL before 2.28.7: only what differs between members is told
+    hosts: tuple[str, ...] = ()  # addresses
+    communicators: tuple[RasCommunicator, ...] = ()
+    timeouts: int = 0  # legs of the RAS network that did not answer in time
+    omitted: int = 0  # members beyond the limits
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
@@ -208,6 +268,7 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
     stacks: str = ""  # "" = py-spy works; else the reason
     stacks_remedy: str = ""
     cpu_count: int = 0
+    addresses: tuple[str, ...] = ()  # of its network interfaces: NCCL RAS names hosts by these
 
 
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, tag="heartbeat"):
@@ -223,6 +284,7 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, tag="heartbeat"):
     groups: tuple[GroupInfo, ...] = ()
     is_full: bool = False
     dropped: int = 0  # heartbeats dropped since the agent started
+    ras: tuple[RasReport, ...] = ()  # each answer travels once per connection
 
 
 class CaptureKind(StrEnum):
@@ -247,6 +309,13 @@ class TakeCapture(msgspec.Struct, frozen=True, kw_only=True, tag="take_capture")
 
 class SetInterval(msgspec.Struct, frozen=True, kw_only=True, tag="set_interval"):
     interval_s: float
+
+
+class AskRas(msgspec.Struct, frozen=True, kw_only=True, tag="ask_ras"):
+    """Server to agent: ask NCCL RAS for these launches, in place of the node that holds rank 0."""
+
+    launches: tuple[str, ...]
+    for_s: float = 60.0
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -328,7 +397,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, tag="stored"):
 T = TypeVar("T")
 
 AgentFrame = Hello | Heartbeat | CapturePart
-ServerFrame = Welcome | Refused | TakeCapture | SetInterval | Stored
+ServerFrame = Welcome | Refused | TakeCapture | SetInterval | AskRas | Stored
 
 _encoder = msgspec.msgpack.Encoder()
 # msgspec's types cannot express a decoder of a union.

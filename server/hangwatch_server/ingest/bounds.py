@@ -20,6 +20,7 @@ MAX_CHILDREN = 1024
 MAX_CALLS = 1024
 MAX_PEERS = 16_384
 MAX_NAME = 255
+MAX_XIDS = 64
 MAX_AGE_S = 10 * 365 * 86_400.0
 
 
@@ -28,6 +29,8 @@ def check_hello(hello: wire.Hello) -> None:
     if not 0 < len(hello.node) <= MAX_NAME or not hello.node.isprintable():
         raise WireError(f"a node's name has 1 to {MAX_NAME} printable characters")
     _texts((hello.version, hello.boot_id, hello.stacks, hello.stacks_remedy))
+    _count(len(hello.addresses), wire.MAX_ADDRESSES, "addresses of a node")
+    _texts(hello.addresses)
 
 
 def check_heartbeat(heartbeat: wire.Heartbeat) -> None:
@@ -41,6 +44,9 @@ def check_heartbeat(heartbeat: wire.Heartbeat) -> None:
             raise WireError("a launch has a key and a restart count from 0 to 1,000,000")
     for info in heartbeat.groups:
         _check_group(info)
+    _count(len(heartbeat.ras), MAX_LAUNCHES, "answers of NCCL RAS")
+    for report in heartbeat.ras:
+        _check_ras(report)
     seen: set[tuple[str, int, int, int]] = set()
     for beat in heartbeat.ranks:
         _check_rank(beat)
@@ -66,6 +72,7 @@ def check_part(part: wire.CapturePart) -> None:
 
 def _check_group(info: wire.GroupInfo) -> None:
     _texts((info.launch, info.name, info.description, info.backend))
+    _numbers((info.timeout_s,))
     if info.gid != wire.gid_of(info.launch, info.name, info.ranks, info.epoch):
         raise WireError(f"group {info.gid[:40]!r} is not the id of its name, ranks and epoch")
     _count(len(info.ranks), wire.MAX_FRAME_BYTES, "characters of a rank set")
@@ -82,6 +89,35 @@ def check_ranges(groups: Iterable[wire.GroupInfo]) -> None:
             raise WireError(f"group {info.gid} has no ranks, or ranks over {MAX_WORLD_SIZE - 1}")
 
 
+def _check_ras(report: wire.RasReport) -> None:
+    _texts((report.launch, report.version, *report.hosts))
+    _numbers((report.age_s,))
+    _count(len(report.communicators), wire.MAX_RAS_COMMUNICATORS, "communicators")
+    members = sum(len(item.members) for item in report.communicators)
+    _count(members, wire.MAX_RAS_MEMBERS, "members of communicators")
+    _count(len(report.hosts), wire.MAX_RAS_MEMBERS, "hosts of communicators")
+    for item in report.communicators:
+        _texts((item.hash, *item.ops))
+        _count(len(item.ops), wire.MAX_RAS_OPS, "kinds of ops")
+        if not 0 <= item.size <= MAX_WORLD_SIZE:
+            raise WireError(f"a communicator of {item.size} ranks is not within the limits")
+        for member in item.members:
+            if not 0 <= member.rank < item.size or not -1 <= member.host < len(report.hosts):
+                raise WireError("a member of a communicator contradicts its size or the hosts")
+            if len(member.counts) not in (0, len(item.ops)) or min(member.counts, default=0) < 0:
+                raise WireError("a member's counts are not those of its communicator")
+            _texts((member.error,))
+
+
+def _check_gpu(gpu: wire.GpuFacts) -> None:
+    _texts((gpu.uuid, gpu.name, *gpu.throttle))
+    _count(len(gpu.xid), MAX_XIDS, "Xid errors of a GPU")
+    _count(len(gpu.throttle), MAX_XIDS, "throttle reasons of a GPU")
+    numbers = (gpu.utilisation, gpu.power_w, gpu.power_limit_w, gpu.temperature_c)
+    if not all(number is None or math.isfinite(number) for number in numbers):
+        raise WireError("a number of a GPU is not finite")
+
+
 def _check_rank(beat: wire.RankBeat) -> None:
     if not 0 <= beat.rank < MAX_WORLD_SIZE or not 0 <= beat.world_size <= MAX_WORLD_SIZE:
         raise WireError(
@@ -96,6 +132,8 @@ def _check_rank(beat: wire.RankBeat) -> None:
     _count(len(beat.p2p), MAX_PEERS, "peers of a rank")
     _count(len(beat.process.children), MAX_CHILDREN, "children of a rank")
     _texts((beat.launch, beat.script, beat.phase, beat.process.exit_reason, *beat.lacks))
+    if beat.gpu is not None:
+        _check_gpu(beat.gpu)
     _numbers((beat.beat_age_s, beat.phase_s, beat.phase_limit_s, beat.process.main_cpu_share))
     _numbers(wait.age_s for wait in beat.waits)
     _numbers(call.age_s for call in beat.calls)

@@ -59,7 +59,8 @@ def part(frame: wire.CapturePart) -> bytes:
 
 def _last_entries(beat: wire.RankBeat) -> wire.RankBeat:
     groups = tuple(
-        msgspec.structs.replace(group, entries=group.entries[-1:]) for group in beat.groups
+        msgspec.structs.replace(group, entries=group.entries[-1:], tail=None)
+        for group in beat.groups
     )
     return msgspec.structs.replace(beat, groups=groups, lacks=(_LACK,))
 

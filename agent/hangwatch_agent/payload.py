@@ -28,6 +28,14 @@ class EntryPayload(msgspec.Struct, frozen=True, kw_only=True):
     output_dtypes: list[str] = []
     record_id: Number = -1
     timeout_ms: Number | None = None
+    site: str = ""  # where the user's code made the call; only with --call-sites
+
+
+class TailPayload(msgspec.Struct, frozen=True, kw_only=True):
+    """Older finished entries in short, see probe/tails.py: (collective_seq_id, index into kinds)"""
+
+    calls: list[tuple[Number, Number]] = []
+    kinds: list[EntryPayload] = []
 
 
 class GroupPayload(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +52,7 @@ class GroupPayload(msgspec.Struct, frozen=True, kw_only=True):
     finished: Number | None = None  # NCCL only
     started: Number | None = None  # NCCL only, with start events
     entries: list[EntryPayload] = []  # newest last; from the dump at `dumped_ns`
+    tail: TailPayload | None = None  # what the same dump has before `entries`
     dumped_ns: Number = 0  # 0: never
     dumped_counter: Number = -1  # `counter` at the dump: entries are current while equal
 
@@ -60,6 +69,7 @@ class CallPayload(msgspec.Struct, frozen=True, kw_only=True):
     seq: Number | None = None
     root: Number | None = None
     blocking: bool = True
+    site: str = ""
 
 
 class CountPayload(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,10 +16,12 @@ from hangwatch_agent.payload import (
     EntryPayload,
     GroupPayload,
     RecordPayload,
+    TailPayload,
 )
 
 SILENT_AFTER_S = 3.0  # the probe writes once a second; two missed beats may be a busy node
 MAX_SIZES = 32
+MAX_SITE = 200
 MAX_DIMENSIONS = 8
 MAX_MEMBERS = 2_000_000  # of all groups of one rank; 20 groups of 100,000
 _NO_PROBE = "the probe is not loaded: start the job with `hangwatch run`"
@@ -126,6 +128,7 @@ def entry(payload: EntryPayload) -> wire.Entry:
         output_dtypes=_texts(payload.output_dtypes),
         record_id=payload.record_id,
         timeout_s=None if payload.timeout_ms is None else payload.timeout_ms / 1000,
+        site=payload.site[:MAX_SITE],
     )
 
 
@@ -189,7 +192,18 @@ def _group_beat(group: GroupPayload, gid: str, now_ns: int) -> wire.GroupBeat:
         are_entries_current=is_current,
         finished=group.finished,
         started=group.started,
+        tail=_tail(group.tail, len(entries)) if is_current and group.tail is not None else None,
     )
+
+
+def _tail(payload: TailPayload, whole: int) -> wire.Tail | None:
+    """As much of a tail as fits beside the `whole` entries, without what points nowhere."""
+    room = wire.MAX_ENTRIES - whole
+    kinds = payload.kinds[: wire.MAX_ENTRIES]
+    calls = [call for call in payload.calls if 0 <= call[1] < len(kinds)]
+    if room <= 0 or not calls:
+        return None
+    return wire.Tail(calls=tuple(calls[-room:]), kinds=tuple(entry(kind) for kind in kinds))
 
 
 def _newest(entries: Sequence[EntryPayload], is_current: bool) -> tuple[wire.Entry, ...]:
@@ -213,6 +227,7 @@ def _calls(
             seq=call.seq,
             root=call.root,
             is_blocking=call.blocking,
+            site=call.site[:MAX_SITE],
         )
         for call in calls
         if (call.group, call.epoch) in gids

@@ -13,12 +13,14 @@ import stat
 import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from hangwatch_agent import ranks, wire
 from hangwatch_agent.errors import SocketError
 from hangwatch_agent.payload import EntryPayload, Number
+from hangwatch_agent.probe import dump
 from hangwatch_agent.process import Identity
 
 MAX_ANSWER = 64 * 1024 * 1024
@@ -29,10 +31,12 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class RawEntry(msgspec.Struct):
-    """An entry as torch's JSON dump has it (torch/csrc/distributed/c10d/FlightRecorder.hpp)."""
+    """The parts of an entry that are read (torch/csrc/distributed/c10d/FlightRecorder.hpp)."""
 
     process_group: list[str] = []
+    pg_id: Number = -1
     collective_seq_id: Number = -1
+    p2p_seq_id: Number = -1
     profiling_name: str = ""
     retired: bool = False
     is_p2p: bool = False
@@ -43,6 +47,7 @@ class RawEntry(msgspec.Struct):
     input_dtypes: list[str] = []
     output_dtypes: list[str] = []
     time_discovered_started_ns: Number | None = 0
+    time_discovered_completed_ns: Number | None = 0
     timeout_ms: Number | None = None
 
 
@@ -54,18 +59,21 @@ _decoder = msgspec.json.Decoder(RawDump)
 
 
 def parse(data: bytes) -> dict[str, tuple[wire.Entry, ...]]:
-    """Newest entries per group name, oldest first; raise SocketError when it is no such dump."""
+    """Newest collectives per group name, oldest first; raise SocketError when it is no such dump.
+
+    A group whose numbers cannot be compared across ranks is left out, see probe/dump.py.
+    """
     try:
-        dump = _decoder.decode(data)
+        raw = _decoder.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SocketError(f"the recorder's answer cannot be read: {error}") from error
-    by_name: dict[str, list[wire.Entry]] = {}
-    for raw in dump.entries:
-        if raw.process_group and not raw.is_p2p:
-            by_name.setdefault(raw.process_group[0], []).append(_entry(raw))
+    listed: list[dict[str, Any]] = [msgspec.to_builtins(one) for one in reversed(raw.entries)]
+    names = {dump.group_name(one) for one in listed if one["process_group"]}
+    found = dump.Dump(listed, names, wire.MAX_ENTRIES)
     return {
-        name: tuple(sorted(entries, key=lambda item: item.record_id)[-wire.MAX_ENTRIES :])
-        for name, entries in by_name.items()
+        name: tuple(ranks.entry(msgspec.convert(one, EntryPayload)) for one in told.collectives)
+        for name, told in found.groups.items()
+        if told.collectives and not told.counts_batches
     }
 
 
@@ -109,24 +117,6 @@ async def entries(
     if not has_answer and problem is not None:
         raise problem
     return match(by_name, groups)
-
-
-def _entry(raw: RawEntry) -> wire.Entry:
-    has_start_events = raw.state in ("started", "completed")
-    return ranks.entry(
-        EntryPayload(
-            seq=raw.collective_seq_id,
-            op=raw.profiling_name,
-            retired=raw.retired,
-            started=True if has_start_events or raw.time_discovered_started_ns else None,
-            input_sizes=raw.input_sizes,
-            output_sizes=raw.output_sizes,
-            input_dtypes=raw.input_dtypes,
-            output_dtypes=raw.output_dtypes,
-            record_id=raw.record_id,
-            timeout_ms=raw.timeout_ms,
-        )
-    )
 
 
 async def _post(path: Path, identity: Identity, handler: str, timeout_s: float) -> bytes:

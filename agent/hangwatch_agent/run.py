@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from hangwatch_agent.probe import sites
+
 INJECT = Path(__file__).resolve().parent / "probe" / "inject"
 NOT_FOUND = 127  # what a shell returns for a command that does not exist
 NOT_EXECUTABLE = 126
@@ -27,11 +29,13 @@ MPI_JOBS = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")  # the same for all ran
 DEFAULT_PORT = "29500"  # torchrun's own, for an endpoint without port
 
 
-def main(job: str | None, run_dir: Path, command: list[str]) -> NoReturn:
+def main(
+    job: str | None, run_dir: Path, command: list[str], *, has_call_sites: bool = False
+) -> NoReturn:
     """Replace this process by `command` with the probe prepared; exits 126 or 127 if it cannot."""
     if not command:
         _refuse(2, "no command given", "hangwatch run -- torchrun train.py")
-    prepared = environment(job, run_dir, command, os.environ)
+    prepared = environment(job, run_dir, command, os.environ, has_call_sites=has_call_sites)
     program = shutil.which(command[0], path=prepared.get("PATH"))
     if program is None:
         hint = f"check the name, or give the full path: hangwatch run -- /path/to/{command[0]}"
@@ -62,10 +66,12 @@ def environment(
     base: Mapping[str, str],
     *,
     nonce: str | None = None,
+    has_call_sites: bool = False,
 ) -> dict[str, str]:
     """`base` plus the probe's path, the run dir, the job's name and its launch.
 
-    `nonce` is the random part of a single-node launch, for callers that need it fixed.
+    `has_call_sites` makes the probe note where each collective is called. `nonce` is the random
+    part of a single-node launch, for callers that need it fixed.
     """
     name = job or base.get("HANGWATCH_JOB") or script_name(command)
     endpoint = rendezvous(command, base)
@@ -74,6 +80,8 @@ def environment(
     found["HANGWATCH_JOB"] = name
     found["HANGWATCH_RUN_DIR"] = str(run_dir.absolute())
     found["HANGWATCH_LAUNCH_ID"] = _launch_id(name, unique)
+    if has_call_sites:
+        found[sites.VARIABLE] = "1"
     others = [path for path in base.get("PYTHONPATH", "").split(os.pathsep) if path]
     kept = [path for path in others if path != str(INJECT)]
     found["PYTHONPATH"] = os.pathsep.join([str(INJECT), *kept])

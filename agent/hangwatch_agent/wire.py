@@ -75,6 +75,17 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     output_dtypes: tuple[str, ...] = ()
     record_id: int = -1  # program order within this process and this recorder
     timeout_s: float | None = None
+    site: str = ""  # "train.py:88 in step", the user's frame that made it; only with --call-sites
+
+
+class Tail(msgspec.Struct, frozen=True, kw_only=True):
+    """Finished calls older than a group's `entries`, oldest first, each distinct one given once.
+
+    `calls` are (seq, index into `kinds`); of a kind only seq and program order differ.
+    """
+
+    calls: tuple[tuple[int, int], ...] = ()
+    kinds: tuple[Entry, ...] = ()
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +104,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     seq: int | None = None
     root: int | None = None  # global rank, for rooted collectives
     is_blocking: bool = True  # False: issued and waited for elsewhere (isend, irecv)
+    site: str = ""  # as in Entry
 
 
 class P2PCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +135,9 @@ class GroupBeat(msgspec.Struct, frozen=True, kw_only=True):
     are_entries_current: bool = False
     finished: int | None = None  # NCCL: last completed; None on gloo, whose number is racy
     started: int | None = None  # NCCL with start events only
+    tail: Tail | None = (
+        None  # what the recorder holds before `entries`; only while they are current
+    )
 
 
 class InitWait(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,10 +19,16 @@ def add(commands: Commands) -> None:
     run = commands.add_parser(
         "run",
         help="start a job with the probe in each of its ranks",
-        usage="hangwatch run [--job NAME] [--run-dir DIR] -- COMMAND …",
+        usage="hangwatch run [--job NAME] [--run-dir DIR] [--call-sites] -- COMMAND …",
     )
     run.add_argument("--job", help="name of the job; default: the script's")
     flags.add(run, AgentSettings, only=frozenset({"run_dir"}))
+    run.add_argument(
+        "--call-sites",
+        action="store_true",
+        help="note where each collective is called, so that a verdict can name the line of a call "
+        "that was skipped some time ago; costs about 2 µs per call",
+    )
     run.add_argument(
         "command",
         nargs=argparse.REMAINDER,
@@ -43,7 +49,12 @@ def _run(arguments: argparse.Namespace) -> int:
     from hangwatch_agent import run
 
     command = arguments.command[1:] if arguments.command[:1] == ["--"] else arguments.command
-    run.main(arguments.job, _settings(arguments).run_dir, command)
+    run.main(
+        arguments.job,
+        _settings(arguments).run_dir,
+        command,
+        has_call_sites=arguments.call_sites,
+    )
 
 
 def _settings(arguments: argparse.Namespace) -> AgentSettings:

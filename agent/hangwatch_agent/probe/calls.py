@@ -13,10 +13,11 @@ import itertools
 import sys
 import time
 import weakref
+from collections import Counter
 from types import FrameType
 from typing import Any, Callable
 
-from . import counters, dynamo, groups
+from . import counters, dynamo, groups, sites
 
 P2P = {"send": "send", "recv": "recv", "recv_anysource": "recv_any"}
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
@@ -48,6 +49,7 @@ class Call:
         "root",
         "seq",
         "since_ns",
+        "site",
         "tag",
         "work",
     )
@@ -61,6 +63,7 @@ class Call:
         self.seq: int | None = None
         self.root: int | None = None
         self.blocking = True
+        self.site: Any = None  # (code, line) of the user's call
         self.channel: tuple[str, int, int, bool] | None = None
         self.work: Any = None  # a weak reference to the Work, once there is one
 
@@ -75,6 +78,7 @@ class Calls:
         self._pending: dict[int, Call] = {}
         self._channels: dict[tuple[str, int, int, bool], Channel] = {}
         self._class: Any = None
+        self.place: Any = None  # finds a caller's place in the user's code; None: not asked for
 
     def forget(self) -> None:
         """Drop the parent's state in a forked child; the wrappers stay."""
@@ -146,10 +150,15 @@ class Calls:
         if group is None:
             return None
         if name != BARRIER and not _is_on_cpu((*args, *kwargs.values())):
-            # NCCL's recorder sees these itself; its sequence number leaves P2P out.
-            group.uncounted += name in P2P
+            # NCCL's recorder sees these itself, but not which of its pair each one is; its
+            # sequence number leaves P2P out.
+            if name in P2P:
+                group.uncounted += 1
+                self._number(Call(P2P[name], group), name, args, kwargs, caller)
             return None
         call = Call(P2P.get(name, name), group)
+        if self.place is not None:
+            call.site = self.place(caller)
         if name in P2P:
             self._number(call, name, args, kwargs, caller)
         elif name in ROOTED:
@@ -220,12 +229,40 @@ class Calls:
         alive = [call for call in list(self._pending.values()) if id(call.group) in live]
         return sorted(alive, key=lambda call: call.since_ns)
 
-    def counts(self, in_flight: list[Call]) -> list[dict[str, Any]]:
+    def recorded(self) -> list[dict[str, Any]]:
+        """Open sends and receives as NCCL's recorder has them, numbered by what was counted here.
+
+        They hold as long as the group's counter has not moved since the dump.
+        """
+        found: list[dict[str, Any]] = []
+        for _, group in self.table.live():
+            if group.p2p and group.dumped_counter == group.counter:
+                found.extend(self._recorded_of(group))
+        return found
+
+    def _recorded_of(self, group: groups.Group) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        newer: dict[tuple[int, bool], int] = {}
+        for entry in reversed(group.p2p):
+            peer, is_send = group.global_rank(entry["peer"]), entry["op"] == "send"
+            if peer is None:
+                continue
+            after = newer.get((peer, is_send), 0)
+            newer[peer, is_send] = after + 1
+            channel = self._channels.get((group.name, group.epoch, peer, is_send))
+            number = channel.posted - after if channel is not None else 0
+            if not entry["retired"]:
+                call = Call(entry["op"], group)
+                call.since_ns, call.peer, call.blocking = group.moved_ns, peer, False
+                call.seq = number if number > 0 else None
+                found.insert(0, payload(call))
+        return found
+
+    def counts(self, in_flight: list[Call], recorded: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Per live group, peer and direction: calls posted and finished."""
-        open_calls: dict[tuple[str, int, int, bool], int] = {}
-        for call in in_flight:
-            if call.channel is not None:
-                open_calls[call.channel] = open_calls.get(call.channel, 0) + 1
+        keys = [call.channel for call in in_flight if call.channel is not None]
+        keys += [(one["group"], one["epoch"], one["peer"], one["op"] == "send") for one in recorded]
+        open_calls = Counter(keys)
         live = {(group.name, group.epoch) for _, group in self.table.live()}
         return [
             {
@@ -234,7 +271,7 @@ class Calls:
                 "peer": key[2],
                 "send": key[3],
                 "posted": channel.posted,
-                "done": channel.posted - open_calls.get(key, 0),
+                "done": channel.posted - open_calls[key],
             }
             for key, channel in list(self._channels.items())
             if key[:2] in live
@@ -252,6 +289,7 @@ def payload(call: Call) -> dict[str, Any]:
         "seq": call.seq,
         "root": call.root,
         "blocking": call.blocking,
+        "site": "" if call.site is None else sites.text(call.site),
     }
 
 

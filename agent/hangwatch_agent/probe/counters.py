@@ -50,8 +50,8 @@ class Counters:
         for number, values in status.items():
             group = by_name.get(self.nccl_names.get(str(number), ""))
             if group is not None:
-                group.finished = _counted(values.get("last_completed_collective"))
-                group.started = _counted(values.get("last_started_collective"))
+                group.finished = _of_collectives(group, values.get("last_completed_collective"))
+                group.started = _of_collectives(group, values.get("last_started_collective"))
 
 
 def raw_of(process_group: Any) -> int | None:
@@ -72,7 +72,7 @@ def _advance(group: groups.Group, raw: int, now_ns: int) -> None:
 def _comparable(process_group: Any, group: groups.Group) -> int | None:
     """collective_seq_id where it is proven, else None; the old value while a call is on its way."""
     if group.is_nccl:
-        return group.raw
+        return None if group.is_seq_refuted else group.raw
     if not group.is_gloo or not group.is_watched or group.is_seq_refuted:
         return None
     if group.entering:
@@ -84,6 +84,12 @@ def _comparable(process_group: Any, group: groups.Group) -> int | None:
     return raw + before
 
 
-def _counted(value: Any) -> int | None:
+def _of_collectives(group: groups.Group, value: Any) -> int | None:
+    """A status number, where it surely counts collectives.
+
+    NCCL's recorder writes the number of the last call there, whichever it was: after a send it is
+    the send's, from a count of its own. It may be smaller or larger than any collective's.
+    """
     number = int(value) if value is not None else -1
-    return number if number >= 0 else None
+    has_p2p = group.has_p2p or group.uncounted > 0
+    return number if 0 <= number <= group.raw and not has_p2p else None

@@ -1,27 +1,22 @@
-"""Recorder entries during a stall: one full dump, trimmed to the newest few per live group.
+"""Recorder entries during a stall: one full dump, trimmed to the newest of each live group.
 
 A full dump costs 50 ms of GIL when asked from Python, so it is asked through the process's own
-worker server, which answers from a C++ thread, and only the newest entries are parsed. Entries of
-groups that are no longer live are ignored, and so are point-to-point entries, which carry no
-collective number.
+worker server, which answers from a C++ thread, and only the newest entries are parsed (see `dump`).
+Entries of groups that are no longer live are ignored.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from typing import Any, Iterator
+from typing import Any
 
-from . import counters, groups, worker_server
+from . import counters, dump, groups, sites, tails, worker_server
 
-PER_GROUP = 16
-MAX_LOOKED_AT = 2500  # the recorder's default ring holds 2,000
+PER_GROUP = 64  # what tells a call that was skipped some time ago; older ones travel compact
 FIRST_AFTER_NS = 2_000_000_000
 SECOND_AFTER_NS = 4_000_000_000
 EVERY_NS = 10_000_000_000
-# nlohmann::json sorts keys, so every entry begins like this; without it the whole text is parsed.
-ENTRY_START = b'{"collective_seq_id":'
 SOURCES = (
     ("_dump_fr_trace_json", "fr_trace_json"),
     ("_dump_nccl_trace_json", "dump_nccl_trace_json"),
@@ -65,43 +60,49 @@ class Entries:
 
     def take(self, pairs: list[tuple[Any, groups.Group]], now_ns: int) -> None:
         for _, group in pairs:
-            group.entries = []
+            group.entries, group.tail, group.p2p = [], None, []
         if any(os.environ.get(name) == "0" for name in RING_SIZES):
             self._lacks["recorder"] = "the flight recorder is off (TORCH_FR_BUFFER_SIZE=0)"
         for function, handler in SOURCES:
-            dump = getattr(sys.modules.get(counters.BINDINGS), function, None)
-            if dump is not None:
-                self._take_one(dump, handler, pairs)
+            source = getattr(sys.modules.get(counters.BINDINGS), function, None)
+            if source is not None:
+                self._take_one(source, handler, pairs)
             elif function == "_dump_fr_trace_json":
                 self._lacks["recorder"] = "this torch has no flight recorder in JSON"
         for process_group, group in pairs:
             group.dumped_ns = now_ns
             is_still = counters.raw_of(process_group) == group.raw
-            group.dumped_counter = group.counter if is_still else -1
+            group.dumped_counter = group.counter if is_still and not group.is_blind else -1
             if is_still:
                 self._check_seq(group)
 
-    def _take_one(self, dump: Any, handler: str, pairs: list[tuple[Any, groups.Group]]) -> None:
+    def _take_one(self, function: Any, handler: str, pairs: list[tuple[Any, groups.Group]]) -> None:
         answer = self.server.ask(handler) if self.server is not None else None
         if answer is None:
-            answer = dump(True, False)
-        by_name: dict[str, list[groups.Group]] = {}
-        for _, group in pairs:
-            by_name.setdefault(group.name, []).append(group)
-        wanted = len(pairs) * PER_GROUP
-        for entry in newest_first(answer):
-            names = entry.get("process_group") or [""]
-            name = str(names[0])
-            if handler.startswith("dump_nccl"):
-                self._counters.nccl_names[str(entry.get("pg_id"))] = name
-            if entry.get("is_p2p") or name not in by_name:
-                continue
-            group = by_name[name][-1]
-            if len(group.entries) < PER_GROUP:
-                group.entries.insert(0, trimmed(entry))
-                wanted -= 1
-            if wanted <= 0:
-                break
+            answer = function(True, False)
+        # Of a name that was made several times only the newest group is still live.
+        by_name = {group.name: group for _, group in pairs if group.counter or group.epoch == 1}
+        found = dump.Dump(dump.newest_first(answer), by_name, PER_GROUP)
+        for name, told in found.groups.items():
+            if handler.startswith("dump_nccl") and told.number is not None:
+                self._counters.nccl_names[str(told.number)] = name
+            self._keep(by_name[name], told)
+
+    def _keep(self, group: groups.Group, told: dump.GroupDump) -> None:
+        if told.counts_batches:
+            group.is_blind = group.is_seq_refuted = True
+            group.seq = None
+            self._lacks["batches"] = (
+                f"this torch counts batches of sends among the collectives of group {group.name}: "
+                "its ranks cannot be compared"
+            )
+            return
+        if told.collectives:
+            sites.attach(told.collectives, group.sites)
+            group.entries, group.tail = tails.split(told.collectives)
+        if told.p2p:
+            group.has_p2p = True
+            group.p2p = told.p2p
 
     def _check_seq(self, group: groups.Group) -> None:
         """A counted seq that disagrees with the recorder is never published again."""
@@ -112,50 +113,3 @@ class Entries:
             group.is_seq_refuted = True
             group.seq = None
             self._lacks["seq"] = f"calls of group {group.name} passed by the probe: no live numbers"
-
-
-def newest_first(answer: bytes) -> Iterator[dict[str, Any]]:
-    """The entries of a dump from the newest back; only what is taken from it is parsed."""
-    end = answer.find(b"]", answer.rfind(ENTRY_START)) if ENTRY_START in answer else -1
-    if end < 0:
-        entries = json.loads(answer).get("entries", [])
-        yield from list(reversed(entries))[:MAX_LOOKED_AT]
-        return
-    decoder = json.JSONDecoder()
-    limit = len(answer)
-    for _ in range(MAX_LOOKED_AT):
-        start = answer.rfind(ENTRY_START, 0, limit)
-        if start < 0:
-            return
-        chunk = answer[start:limit] if limit < len(answer) else answer[start : start + 65536]
-        entry, _end = decoder.raw_decode(chunk.decode("utf-8", "replace"))
-        yield entry
-        limit = start
-
-
-def trimmed(entry: dict[str, Any]) -> dict[str, Any]:
-    state = str(entry.get("state", ""))
-    name = str(entry.get("profiling_name", ""))
-    is_started = state in ("started", "completed")
-    return {
-        "seq": int(entry.get("collective_seq_id", 0)),
-        "op": name.partition(":")[2] or name,
-        "retired": bool(entry.get("retired")) or state == "completed",
-        # "scheduled" says nothing: gloo and untimed NCCL never leave it before completion.
-        "started": True if is_started else None,
-        "input_sizes": _sizes(entry.get("input_sizes")),
-        "output_sizes": _sizes(entry.get("output_sizes")),
-        "input_dtypes": _dtypes(entry.get("input_dtypes")),
-        "output_dtypes": _dtypes(entry.get("output_dtypes")),
-        "record_id": int(entry.get("record_id", -1)),
-        "timeout_ms": entry.get("timeout_ms"),
-    }
-
-
-def _sizes(value: Any) -> list[list[int]]:
-    """At most 8 tensors: an all_gather of 1,024 outputs would fill the record alone."""
-    return [list(one)[:8] for one in list(value or [])[:8]]
-
-
-def _dtypes(value: Any) -> list[str]:
-    return [str(one) for one in list(value or [])[:8]]

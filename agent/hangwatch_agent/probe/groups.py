@@ -10,9 +10,11 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
+from collections import deque
 from typing import Any
 
 C10D = "torch.distributed.distributed_c10d"
+MAX_SITES = 128  # twice what travels of a record
 
 
 class Group:
@@ -39,6 +41,11 @@ class Group:
         self.finished: int | None = None
         self.started: int | None = None
         self.entries: list[dict[str, Any]] = []
+        self.tail: Any = None  # older entries in short, see `tails`
+        self.p2p: list[dict[str, Any]] = []  # NCCL: sends and receives of the last dump
+        self.has_p2p = False  # NCCL: then the recorder's completed number may be one of P2P
+        self.is_blind = False  # entries of this torch cannot be compared across ranks
+        self.sites: deque[Any] = deque(maxlen=MAX_SITES)  # newest calls with their places
         self.dumped_ns = 0
         self.dumped_counter = -1
 

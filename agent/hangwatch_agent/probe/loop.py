@@ -24,6 +24,7 @@ from . import (
     marks,
     record,
     report,
+    sites,
     worker_server,
 )
 
@@ -42,6 +43,10 @@ class Loop:
         self._version = version
         self._lacks: dict[str, str] = {}
         self._calls = calls.Calls(groups.Table(), self._lacks)
+        self._sites: sites.Sites | None = None
+        if sites.is_wanted():
+            self._sites = sites.Sites(lambda: self._calls.table)
+            self._calls.place = self._sites.place
         self._exits = exits.Exits(self._mark_exit, self._leave)
         self._arrival = arrival.Arrival(self._arrive)
         self._stop = threading.Event()
@@ -67,8 +72,7 @@ class Loop:
         self._pace = entries.Pace()
 
     def start(self) -> None:
-        self._calls.install()
-        self._arrival.install()
+        self._wrap()
         self._exits.install()
         os.register_at_fork(after_in_child=self._in_child)
         self._spawn()
@@ -80,11 +84,18 @@ class Loop:
             self._thread.join()
         self._arrival.remove()
         self._calls.remove()
+        if self._sites is not None:
+            self._sites.remove()
 
     def resume(self) -> None:
+        self._wrap()
+        self._spawn()
+
+    def _wrap(self) -> None:
+        if self._sites is not None:
+            self._sites.install()  # innermost: `calls` looks at its direct caller
         self._calls.install()
         self._arrival.install()
-        self._spawn()
 
     def _spawn(self) -> None:
         self._stop = threading.Event()
@@ -186,22 +197,22 @@ class Loop:
         for _, group in pairs:
             is_stale = group.dumped_counter != group.counter
             if is_stale and now_ns - group.dumped_ns > STALE_ENTRIES_NS:
-                group.entries = []
+                group.entries, group.tail, group.p2p = [], None, []
         return now_ns - moved_ns >= STALLED_AFTER_NS
 
     def _write(self, pairs: list[Any], waits: list[dict[str, Any]], is_initialised: bool) -> None:
         if self._writer is None or self._writer.pid != os.getpid():
             return
         self._beat += 1
-        in_flight = self._calls.in_flight()
+        in_flight, recorded = self._calls.in_flight(), self._calls.recorded()
         payload = {
             "beat": self._beat,
             "at_ns": time.monotonic_ns(),
             **self._identity(is_initialised),
             **marks.read(),
             "groups": [report.of_group(group) for _, group in pairs],
-            "calls": [calls.payload(call) for call in in_flight],
-            "p2p": self._calls.counts(in_flight),
+            "calls": [*(calls.payload(call) for call in in_flight), *recorded],
+            "p2p": self._calls.counts(in_flight, recorded),
             "waits": waits,
             "socket": self._server.path if self._server is not None else "",
             "lacks": sorted(self._lacks.values()),

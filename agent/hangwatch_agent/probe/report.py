@@ -43,13 +43,14 @@ def of_group(group: groups.Group) -> dict[str, Any]:
         "finished": group.finished,
         "started": group.started,
         "entries": group.entries,
+        "tail": group.tail,
         "dumped_ns": group.dumped_ns,
         "dumped_counter": group.dumped_counter,
     }
 
 
 def encoded(payload: dict[str, Any], limit: int = record.MAX_PAYLOAD) -> bytes:
-    """JSON of at most `limit` bytes: oldest entries go first, then counts, calls and groups.
+    """JSON of at most `limit` bytes: tails, oldest entries, counts, calls and groups go in turn.
 
     What went is counted in `omitted`; the caller's payload is changed.
     """
@@ -66,6 +67,11 @@ def encoded(payload: dict[str, Any], limit: int = record.MAX_PAYLOAD) -> bytes:
 
 def _drop(payload: dict[str, Any]) -> int:
     """Halve the longest lists of entries, or else the list that matters least."""
+    tails = [group["tail"] for group in payload["groups"] if group.get("tail")]
+    if tails:
+        for group in payload["groups"]:
+            group["tail"] = None
+        return sum(len(tail["calls"]) for tail in tails)
     longest = max((len(group["entries"]) for group in payload["groups"]), default=0)
     if longest:
         keep = longest // 2

@@ -139,9 +139,18 @@ def _check_rank(beat: wire.RankBeat) -> None:
     _numbers(call.age_s for call in beat.calls)
     for group in beat.groups:
         _count(len(group.entries), wire.MAX_ENTRIES, "entries of a group")
+        if group.tail is not None:
+            _check_tail(group.tail)
         _numbers((group.stall_s, group.entries_age_s))
         if group.counter < 0:
             raise WireError("a counter cannot be negative")
+
+
+def _check_tail(tail: wire.Tail) -> None:
+    _count(len(tail.calls), wire.MAX_ENTRIES, "calls in a tail")
+    _count(len(tail.kinds), wire.MAX_ENTRIES, "kinds of calls in a tail")
+    if any(not 0 <= kind < len(tail.kinds) for _, kind in tail.calls):
+        raise WireError("a tail refers to a kind of call that it does not hold")
 
 
 def _count(count: int, limit: int, what: str) -> None:

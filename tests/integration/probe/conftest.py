@@ -35,14 +35,23 @@ def wait_for(question: Callable[[], T | None], what: str, deadline_s: float = DE
 class Job:
     """One started command with its own run dir and a folder for signals to the program."""
 
-    def __init__(self, folder: Path, command: Sequence[str], *, has_injection: bool = True) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        command: Sequence[str],
+        *,
+        has_injection: bool = True,
+        has_call_sites: bool = False,
+    ) -> None:
         self.run_dir = folder / "run"
         self.signals = folder / "signals"
         self.signals.mkdir()
         base = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         base |= {"SIGNALS": str(self.signals), "OMP_NUM_THREADS": "1"}
         if has_injection:
-            environment = run.environment("probed", self.run_dir, command, base)
+            environment = run.environment(
+                "probed", self.run_dir, command, base, has_call_sites=has_call_sites
+            )
         else:
             environment = base | {"HANGWATCH_RUN_DIR": str(self.run_dir)}
         self.log = folder / "log"
@@ -81,7 +90,12 @@ class Starter:
         self._jobs: list[tuple[Job, tempfile.TemporaryDirectory[str]]] = []
 
     def __call__(
-        self, program: str, *arguments: str, nproc: int = 0, has_injection: bool = True
+        self,
+        program: str,
+        *arguments: str,
+        nproc: int = 0,
+        has_injection: bool = True,
+        has_call_sites: bool = False,
     ) -> Job:
         # Not pytest's folder: a socket's path may have 107 bytes only.
         folder = tempfile.TemporaryDirectory(prefix="hwp-")
@@ -90,7 +104,12 @@ class Starter:
             torchrun = str(Path(sys.executable).parent / "torchrun")
             python = [torchrun, "--standalone", "--nproc-per-node", str(nproc)]
         command = [*python, str(PROGRAMS / program), *arguments]
-        job = Job(Path(folder.name), command, has_injection=has_injection)
+        job = Job(
+            Path(folder.name),
+            command,
+            has_injection=has_injection,
+            has_call_sites=has_call_sites,
+        )
         self._jobs.append((job, folder))
         return job
 

@@ -33,6 +33,28 @@ def answers_ping(path: str) -> bool:
         return b"200" in line.recv(256)
 
 
+def test_place_of_each_call_is_noted_where_it_is_asked_for(start: Starter) -> None:
+    job = start("sited.py", nproc=2, has_call_sites=True)
+
+    def stalled(rank: int) -> GroupPayload | None:
+        group = default_group(job, rank)
+        is_current = group is not None and group.dumped_counter == group.counter
+        return group if group is not None and is_current and group.tail is not None else None
+
+    found = wait_for(lambda: stalled(0), "a long record of rank 0")
+    assert found.tail is not None
+    kinds = found.tail.kinds
+    called = [kinds[kind].site.partition(" in ")[2] for _, kind in found.tail.calls]
+    called += [entry.site.partition(" in ")[2] for entry in found.entries]
+
+    assert set(called) == {"step", "metric"}
+    assert [one.partition(":")[0] for one in {kind.site for kind in kinds}] == ["sited.py"] * 2
+    assert called[-12:] == ["step", "metric"] * 6
+    other = wait_for(lambda: stalled(1), "a long record of rank 1")
+    sites = [entry.site.partition(" in ")[2] for entry in other.entries]
+    assert sites.count("step") == sites.count("metric") + 1  # one was left out
+
+
 @pytest.fixture(scope="module")
 def calls_job(start: Starter) -> Job:
     job = start("calls.py", nproc=2)

@@ -158,6 +158,8 @@ class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s: float = 0.0  # process, user + system
     main_cpu_s: float = 0.0  # main thread alone
     main_cpu_share: float | None = None  # of one core, over the last few seconds
+    main_still_s: float | None = None  # for how long the kernel has not run the main thread at all
+    main_delay_share: float | None = None  # of the last seconds, ready to run without a core
     io_bytes: int | None = None  # read + written, None without permission
     threads: int = 0
     children: tuple[ChildFacts, ...] = ()

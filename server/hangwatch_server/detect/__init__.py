@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from hangwatch_server.detect.decision import Decision, Wish
 from hangwatch_server.detect.memory import Memory
+from hangwatch_server.detect.restarts import inherit, next_attempt
 from hangwatch_server.detect.settings import DetectSettings
 from hangwatch_server.detect.step import needs_diagnosis, step
 
-__all__ = ["Decision", "DetectSettings", "Memory", "Wish", "needs_diagnosis", "step"]
+__all__ = [
+    "Decision",
+    "DetectSettings",
+    "Memory",
+    "Wish",
+    "inherit",
+    "needs_diagnosis",
+    "next_attempt",
+    "step",
+]

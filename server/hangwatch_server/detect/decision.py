@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hangwatch_agent import wire
-from hangwatch_server.model import Limits, State
+from hangwatch_server.model import Evidence, Limits, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,5 +25,7 @@ class Decision:
     limits: Limits
     wishes: tuple[Wish, ...] = ()
     reason: str = ""  # in words, for the incident's history
+    # What only memory can tell: who is usually last, and what restarts hide.
+    evidence: tuple[Evidence, ...] = ()
     is_frozen: bool | None = None  # None: not judged, or not enough is known
     is_over: bool = False  # every process has been gone for so long that no restart is under way

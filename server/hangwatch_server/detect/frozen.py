@@ -1,7 +1,8 @@
 """Whether a rank works or is frozen, from CPU, I/O, children, GPU and its stack over some seconds.
 
-Without stacks the same is judged from the rest alone, over a longer time. "Cannot tell" is an
-answer.
+Without stacks the same is judged from the rest alone, over a longer time. On a crowded machine the
+kernel's own account decides: a thread that wants to run and may not is no frozen one. "Cannot tell"
+is an answer.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 
+from hangwatch_server.detect import phases
 from hangwatch_server.detect.memory import Stall, Trace
 from hangwatch_server.detect.settings import DetectSettings
 from hangwatch_server.model import Activity, RankView, Snapshot
@@ -18,6 +20,13 @@ _MAX_TRACES = 64
 # Helpers of the user's own (loggers, metric writers) are busy whether or not the rank is stuck.
 _STILL = frozenset({"T", "t", "Z", "X", "gone"})
 _WORKING_ROLES = frozenset({"loader", "compile", "checkpoint"})
+# Where the main thread waits for another thread or process of its own to finish something.
+_HELPED = frozenset({Activity.LOCK, Activity.DATALOADER})
+_WAITS_FOR_CHILD = ("subprocess.py", "popen_fork.py", "popen_spawn_posix.py", "pool.py")
+# Inside these nobody works: their threads spin or poll while they wait.
+_SPINNING = frozenset({Activity.COLLECTIVE, Activity.RENDEZVOUS})
+# What a process in D state sleeps in when it is not storage; an empty wchan may be anything.
+_NOT_STORAGE = ("vfork", "clone", "nvidia", "nv_", "uvm", "amdgpu", "kfd", "ib_", "mlx", "futex")
 
 
 class Motion(StrEnum):
@@ -46,6 +55,7 @@ def _trace(view: RankView, stall: Stall, now_s: float) -> Trace:
         at_s=now_s - view.age_s,
         io_bytes=process.io_bytes,
         main_cpu_s=process.main_cpu_s,
+        cpu_s=process.cpu_s,
         capture=stack.capture if stack and is_of_stall else "",
         captured_s=captured_s if is_of_stall else 0.0,
     )
@@ -58,25 +68,80 @@ def motion(view: RankView, stall: Stall, now_s: float, s: DetectSettings) -> Mot
         return Motion.FROZEN
     if view.beat is None or not traces:
         return Motion.UNDECIDED
-    if _works(view, traces, s) or _leaf_moves(view, traces):
+    if _works(view, traces, s) or phases.goes_on_elsewhere(view, now_s - stall.origin_s, s):
+        return Motion.WORKING
+    if _leaf_moves(view, traces):
         return Motion.WORKING
     if view.stack is None or not traces[-1].capture:
         quiet_s = traces[-1].at_s - max(traces[0].at_s, stall.origin_s)
         return Motion.FROZEN if quiet_s >= s.blind_frozen_s else Motion.UNDECIDED
-    return Motion.FROZEN if _leaf_stands(view, traces, s) else Motion.UNDECIDED
+    is_still = _leaf_stands(view, traces, s) or _never_ran(view, s)
+    return Motion.FROZEN if is_still else Motion.UNDECIDED
+
+
+def waits_for_storage(view: RankView) -> bool:
+    """Whether the rank, or a loader worker that it waits for, is in D state on some storage."""
+    if view.beat is None:
+        return False
+    process = view.beat.process
+    if process.state == "D":
+        return _is_storage(process.wchan)
+    is_loading = view.stack is not None and view.stack.activity in _HELPED
+    return is_loading and any(
+        child.state == "D" and child.role in _WORKING_ROLES and _is_storage(child.wchan)
+        for child in process.children
+    )
+
+
+def _is_storage(wchan: str) -> bool:
+    return not any(word in wchan for word in _NOT_STORAGE)
 
 
 def _works(view: RankView, traces: tuple[Trace, ...], s: DetectSettings) -> bool:
     assert view.beat is not None  # motion() looked
     process = view.beat.process
     # Waiting for the GPU inside a collective spins at full speed: that is no work.
-    is_waiting = view.stack is not None and view.stack.activity is Activity.COLLECTIVE
-    if not is_waiting and (_cpu_share(view, traces) or 0.0) >= s.working_cpu_share:
-        return True
-    busy = (c for c in process.children if c.role in _WORKING_ROLES and c.cpu_share is not None)
-    if any((child.cpu_share or 0.0) >= s.working_cpu_share for child in busy):
+    is_waiting = view.stack is not None and view.stack.activity in _SPINNING
+    if not is_waiting:
+        main_share = _cpu_share(view, traces) or 0.0
+        wanted = main_share + (process.main_delay_share or 0.0)  # a crowded machine lets it wait
+        if wanted >= s.working_cpu_share or _threads_work(view, traces, main_share, s):
+            return True
+    if any(share >= s.working_cpu_share for share in _helper_shares(view)):
         return True
     return _io_rate(traces) >= s.moving_io_bytes_per_s or _gpu_works(view, s)
+
+
+def _helper_shares(view: RankView) -> list[float]:
+    """CPU shares of the children whose work is the rank's own.
+
+    Any child counts where the main thread waits for one.
+    """
+    assert view.beat is not None  # motion() looked
+    process, leaf = view.beat.process, view.stack.leaf if view.stack else ""
+    waits_for_child = process.wchan.startswith("do_wait") or leaf.startswith(_WAITS_FOR_CHILD)
+    return [
+        child.cpu_share
+        for child in process.children
+        if child.cpu_share is not None and (waits_for_child or child.role in _WORKING_ROLES)
+    ]
+
+
+def _threads_work(
+    view: RankView, traces: tuple[Trace, ...], main_share: float, s: DetectSettings
+) -> bool:
+    """Whether other threads are at work that the main thread may wait for.
+
+    A thread that holds the interpreter lock for seconds is the trouble itself, not help.
+    """
+    assert view.beat is not None  # motion() looked
+    if view.beat.process.is_gil_held:
+        return False
+    first, last = _recent(traces)
+    if last.at_s <= first.at_s:
+        return False
+    all_share = (last.cpu_s - first.cpu_s) / (last.at_s - first.at_s)
+    return all_share - main_share >= s.working_threads_share
 
 
 def _cpu_share(view: RankView, traces: tuple[Trace, ...]) -> float | None:
@@ -139,3 +204,10 @@ def _leaf_stands(view: RankView, traces: tuple[Trace, ...], s: DetectSettings) -
         stack.same_leaf_captures >= s.frozen_captures
         and span_s >= s.frozen_window_s - s.frozen_slack_s
     )
+
+
+def _never_ran(view: RankView, s: DetectSettings) -> bool:
+    """The kernel says so itself: captures may come late where the machine is overloaded."""
+    assert view.beat is not None  # motion() looked
+    still_s = view.beat.process.main_still_s
+    return still_s is not None and still_s >= s.frozen_window_s

@@ -9,10 +9,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hangwatch_server import ranges
-from hangwatch_server.detect import frozen, hard, lifecycle, limits, phases, startup, wishes
+from hangwatch_server.detect import (
+    frozen,
+    hard,
+    lifecycle,
+    limits,
+    phases,
+    startup,
+    stillness,
+    wishes,
+)
 from hangwatch_server.detect.frozen import Motion
 from hangwatch_server.detect.memory import Memory, Stall
 from hangwatch_server.detect.phases import Phase
+from hangwatch_server.detect.sampling import Bound
 from hangwatch_server.detect.settings import DetectSettings
 from hangwatch_server.model import Finding, Kind, Limits, Link, RankView, Snapshot, State
 
@@ -30,22 +40,36 @@ class Case:
     limits: Limits
     stalled_s: float
     settings: DetectSettings
+    bound: Bound | None = None  # where the finding rests on samples of stacks alone
+
+    current: Phase | None = None  # the culprits' phase, if they are in one
 
     def views(self) -> list[RankView]:
         """The ranks that decide."""
-        ranks = wishes.candidates(self.finding, self.settings)
-        return [self.snapshot.ranks[rank] for rank in ranks if rank in self.snapshot.ranks]
+        return deciding(self.snapshot, self.finding, self.settings)
 
     def motions(self) -> list[Motion]:
         now_s = self.snapshot.taken_s
         return [frozen.motion(view, self.stall, now_s, self.settings) for view in self.views()]
 
 
-def phase(case: Case) -> Phase | None:
-    """The phase of a culprit that is allowed to last longest; None when no culprit is in one."""
-    if not case.finding.culprits:
+def deciding(snapshot: Snapshot, finding: Finding, s: DetectSettings) -> list[RankView]:
+    """The views of the ranks whose motion and phase decide."""
+    ranks = wishes.candidates(snapshot, finding, s)
+    return [snapshot.ranks[rank] for rank in ranks if rank in snapshot.ranks]
+
+
+def phase(
+    snapshot: Snapshot, finding: Finding, stalled_s: float, s: DetectSettings
+) -> Phase | None:
+    """The phase of a culprit that is allowed to last longest; None when no culprit is in one.
+
+    Where nobody waits, that of any rank.
+    """
+    if not finding.culprits and finding.kind is not Kind.NO_PROGRESS:
         return None
-    found = (phases.of(view, case.stalled_s, case.settings) for view in case.views())
+    views = deciding(snapshot, finding, s)
+    found = (phases.of(view, stalled_s, s) for view in views)
     return max(
         (phase for phase in found if phase is not None),
         key=lambda phase: phase.limit_s - phase.spent_s,
@@ -97,12 +121,19 @@ def _unheard(case: Case) -> Judgement | None:
 
 
 def _lost(case: Case, lost: list[RankView]) -> Judgement:
-    """After a minute the silent node is the cause, if we still hear half of all nodes."""
+    """After a minute the silent node is the cause, if we still hear half of all nodes.
+
+    A minute in which we looked: after a break of our own every node has been silent for as long.
+    """
     nodes = {v.node for v in case.snapshot.ranks.values() if v.node}
     live = {v.node for v in case.snapshot.ranks.values() if v.node and v.link is Link.LIVE}
     names = ", ".join(sorted({view.node for view in lost})[:4])
     is_ours = len(live) * 2 < len(nodes)
-    if is_ours or min(view.age_s for view in lost) < case.settings.node_lost_s:
+    looked_s = case.snapshot.taken_s - case.memory.awake_s
+    silent_s = min(view.age_s for view in lost)
+    if looked_s < silent_s and case.memory.has_looked_away:
+        silent_s = looked_s
+    if is_ours or silent_s < case.settings.node_lost_s:
         return State.UNKNOWN, f"node {names} is waited for and not heard", None
     return State.HUNG, f"node {names} has been silent while others wait for its ranks", None
 
@@ -110,19 +141,44 @@ def _lost(case: Case, lost: list[RankView]) -> Judgement:
 def _held_up(case: Case) -> tuple[State, str]:
     """Somebody is waited for who is heard: in a phase, frozen, working, or not yet to be told."""
     motions = case.motions()
-    current = phase(case)
-    if current is not None:
-        expected = _in_phase(case, current, Motion.FROZEN in motions)
+    if case.current is not None:
+        expected = _in_phase(case, case.current, Motion.FROZEN in motions)
         if expected is not None:
             return expected
     hang_s = _hang_after_s(case)
-    if Motion.FROZEN in motions and case.stalled_s >= case.limits.confirm_after_s:
-        return State.HUNG, f"a culprit is frozen, and nothing moved for {case.stalled_s:.0f} s"
+    if case.stalled_s >= case.limits.confirm_after_s:
+        doubt = _doubt(case, motions, hang_s)
+        if doubt is not None:
+            return State.SUSPECTED, doubt
+        if Motion.FROZEN in motions:
+            return State.HUNG, f"a culprit is frozen, and nothing moved for {case.stalled_s:.0f} s"
     if case.stalled_s >= hang_s:
         return State.HUNG, f"the stall has lasted {hang_s:.0f} s"
     if Motion.WORKING in motions and case.stalled_s >= case.limits.confirm_after_s:
         return State.SLOW, "the culprit works, but holds the others up"
     return State.SUSPECTED, f"no progress for {case.limits.suspect_after_s:.0f} s"
+
+
+def _doubt(case: Case, motions: list[Motion], hang_s: float) -> str | None:
+    """Why a frozen culprit is not called a hang yet; None when nothing speaks against it."""
+    s = case.settings
+    if case.bound is not None and not case.bound.is_met and not _has_stopped(case):
+        return "too few samples look stuck to rule out chance"
+    frozen_views = [
+        view for view, how in zip(case.views(), motions, strict=True) if how is Motion.FROZEN
+    ]
+    storage_s = min(s.storage_frozen_s, hang_s)
+    if (
+        frozen_views
+        and case.stalled_s < storage_s
+        and all(map(frozen.waits_for_storage, frozen_views))
+    ):
+        return f"the culprit waits for storage (D state), which may take {storage_s:.0f} s"
+    return None
+
+
+def _has_stopped(case: Case) -> bool:
+    return any(view.beat and view.beat.process.state in "TtZX" for view in case.views())
 
 
 def _hang_after_s(case: Case) -> float:
@@ -133,12 +189,15 @@ def _hang_after_s(case: Case) -> float:
 
 def _in_phase(case: Case, current: Phase, is_frozen: bool) -> tuple[State, str] | None:
     """An expected wait while the phase may last; None when the ordinary rules apply again."""
-    is_over = current.spent_s >= current.limit_s
-    if is_over:
+    if current.spent_s >= current.limit_s:
         return None
     looks_dead = is_frozen and not current.is_announced
-    if looks_dead and case.stalled_s >= case.settings.phase_frozen_s:
+    patience_s = max(case.settings.phase_frozen_s, case.limits.confirm_after_s)
+    if looks_dead and case.stalled_s >= patience_s:
         return None
+    latest_s = limits.latest(case.snapshot, case.finding, case.settings)
+    if latest_s is not None and case.stalled_s >= latest_s:
+        return State.SUSPECTED, f"phase {current.name} lasts until the group's own timeout is near"
     how = "announced" if current.is_announced else "recognised"
     return State.EXPECTED_WAIT, f"{how} phase {current.name}, up to {current.limit_s:.0f} s"
 
@@ -149,35 +208,41 @@ def _all_entered(case: Case) -> tuple[State, str]:
     frozen_s = max(s.stalled_collective_s, case.limits.confirm_after_s)
     if case.finding.culprits:
         return _held_up(case)
-    if Motion.FROZEN in case.motions() and case.stalled_s >= frozen_s:
+    hang_s = _hang_after_s(case)
+    is_proven = case.bound is None or case.bound.is_met
+    if Motion.FROZEN in case.motions() and case.stalled_s >= min(frozen_s, hang_s) and is_proven:
         return State.HUNG, f"all members wait in the collective for {case.stalled_s:.0f} s"
-    if case.stalled_s >= _hang_after_s(case):
+    if case.stalled_s >= hang_s:
         return State.HUNG, f"the collective has not finished for {case.stalled_s:.0f} s"
     return State.SUSPECTED, "all members have entered the collective, and none leaves it"
 
 
 def _no_progress(case: Case) -> tuple[State, str]:
-    """Nobody waits in a collective: information, and a hang only after ten minutes of it."""
+    """Nobody waits in a collective: information, until the kernel says that nothing will move.
+
+    A job that waits for work in a queue looks the same for an hour, but its threads run.
+    """
     s = case.settings
-    current = _any_phase(case)
+    current = case.current
     if current is not None and current.spent_s < current.limit_s:
         return State.EXPECTED_WAIT, f"no collective runs; phase {current.name}"
     if case.stalled_s < max(s.no_progress_after_s, case.limits.suspect_after_s):
         return _calm(case)[:2]
-    if Motion.FROZEN in case.motions() and case.stalled_s >= s.no_progress_hung_s:
-        return State.HUNG, f"no rank has moved for {case.stalled_s:.0f} s"
+    still_s = min(stillness.still_s(case.stall, case.snapshot), case.stalled_s)
+    if still_s >= _still_hang_s(case):
+        return State.HUNG, f"the kernel has run no rank's main thread for {still_s:.0f} s"
     return State.UNKNOWN, "no rank is in a collective, and none has called one lately"
 
 
-def _any_phase(case: Case) -> Phase | None:
-    found = (phases.of(view, case.stalled_s, case.settings) for view in case.views())
-    return next((phase for phase in found if phase is not None), None)
+def _still_hang_s(case: Case) -> float:
+    timeout_s = limits.shortest_timeout_s(case.snapshot.ranks.values())
+    most_s = case.settings.no_progress_hung_s
+    return most_s if timeout_s is None else min(most_s, timeout_s)
 
 
 def _rendezvous(case: Case) -> tuple[State, str]:
-    current = phase(case)
-    if current is not None:
-        expected = _in_phase(case, current, Motion.FROZEN in case.motions())
+    if case.current is not None:
+        expected = _in_phase(case, case.current, Motion.FROZEN in case.motions())
         if expected is not None:
             return expected
     culprits = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hangwatch_agent import wire
 from hangwatch_server import ranges
+from hangwatch_server.detect import progress
 from hangwatch_server.detect.memory import Memory
 from hangwatch_server.detect.settings import DetectSettings
 from hangwatch_server.model import Link, RankView, Snapshot, State
@@ -60,6 +61,11 @@ def _how(beat: wire.RankBeat) -> str:
     return f"exit code {process.exit_code}"
 
 
+def _main_threads_run(beats: list[wire.RankBeat], s: DetectSettings) -> bool:
+    still = [beat.process.main_still_s for beat in beats]
+    return all(still_s is not None and still_s < s.no_progress_after_s for still_s in still)
+
+
 def blind(snapshot: Snapshot) -> Verdict | None:
     """Unknown while a rank that was heard before is heard no more; its groups may still go on."""
     lost = [v.rank for v in snapshot.ranks.values() if _is_watched(v) and v.link is Link.LOST]
@@ -83,6 +89,11 @@ def calm(memory: Memory, snapshot: Snapshot, s: DetectSettings) -> Verdict:
         return (State.STARTING if is_young else State.UNKNOWN), reason
     if all(beat.is_destroyed or beat.process.state == "gone" for beat in beats):
         return State.HEALTHY, "all ranks have left training"
+    quiet_s = progress.stalled_s(memory, snapshot.taken_s)
+    if memory.stall is not None and not is_young and quiet_s >= s.no_progress_after_s:
+        return State.UNKNOWN, f"nothing has moved for {quiet_s:.0f} s, and no rank is seen waiting"
+    if all(beat.depth is wire.Depth.BARE for beat in beats) and _main_threads_run(beats, s):
+        return State.HEALTHY, "the main threads run; collectives are seen in samples of stacks only"
     if any(group.counter > 0 for beat in beats for group in beat.groups) or memory.has_progressed:
         return State.HEALTHY, "collectives go on"
     if is_young or any(beat.waits or beat.is_initialised for beat in beats):

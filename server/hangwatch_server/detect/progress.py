@@ -1,29 +1,38 @@
-"""The progress clock: since when nothing has moved, and which gaps between movements are usual.
+"""The progress clock: since when nothing has moved. What its gaps teach is `learning`'s part.
 
 The clock measures calls that move and fronts that wait, never heartbeats: a silent agent moves no
-clock.
+clock. A rank without counters moves whenever the kernel runs its main thread.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
-from hangwatch_server.detect import memory as memories
+from hangwatch_agent import wire
+from hangwatch_server.detect import arrivals, learning
 from hangwatch_server.detect.memory import Memory, Stall
 from hangwatch_server.detect.settings import DetectSettings
 from hangwatch_server.model import Finding, Kind, Link, RankView, Snapshot
 
 # Ages come from probes that write once a second: a smaller shift of the origin is no progress.
 _JITTER_S = 1.5
-TRAINING = "training"
+# Looks are half a second apart: after a longer break this process stood still, not the ranks.
+_BREAK_S = 5.0
 
 
 def quiet_s(view: RankView) -> float | None:
-    """For how long no counter of this rank has moved; None without counters."""
-    if view.beat is None or not view.beat.groups:
+    """For how long no counter of this rank has moved; None without counters.
+
+    Of a rank that shows its process only, for how long its main thread has not run.
+    """
+    if view.beat is None:
         return None
-    return min(group.stall_s for group in view.beat.groups) + view.age_s
+    if view.beat.groups:
+        return min(group.stall_s for group in view.beat.groups) + view.age_s
+    still_s = view.beat.process.main_still_s
+    if still_s is None or view.beat.depth is not wire.Depth.BARE:
+        return None
+    return still_s + view.age_s
 
 
 def is_alive(view: RankView) -> bool:
@@ -32,33 +41,56 @@ def is_alive(view: RankView) -> bool:
     return beat is not None and beat.process.state != "gone" and not beat.is_destroyed
 
 
-def _tally(snapshot: Snapshot) -> int:
-    beats = [view.beat for view in snapshot.ranks.values() if view.beat is not None]
-    calls = sum(count.posted + count.done for beat in beats for count in beat.p2p)
-    return calls + sum(beat.step or 0 for beat in beats)
-
-
 def observe(memory: Memory, snapshot: Snapshot, finding: Finding, s: DetectSettings) -> Memory:
     """The memory with its clock set: an origin that moved on ends a stall and teaches it."""
     now_s = snapshot.taken_s
-    tally = _tally(snapshot)
-    tally_s = now_s if tally != memory.tally and memory.seen_s else memory.tally_s
-    memory = replace(memory, tally=tally, tally_s=tally_s)
+    memory = _looked(memory, snapshot, s)
     age_s = _age_s(memory, snapshot, finding)
     if age_s is None:
-        return replace(memory, seen_s=now_s)
+        return replace(memory, seen_s=now_s, is_deaf=True)
     origin_s = now_s - age_s
     old = memory.stall
     if old is None:
-        return replace(memory, stall=Stall(origin_s=origin_s), seen_s=now_s)
+        return replace(memory, stall=Stall(origin_s=origin_s), seen_s=now_s, is_deaf=False)
     if origin_s <= old.origin_s + _JITTER_S and age_s >= min(1.0, now_s - old.origin_s):
-        return replace(memory, seen_s=now_s)
-    learned = _learn(memory, old, s)
-    return replace(learned, stall=Stall(origin_s=origin_s), seen_s=now_s, has_progressed=True)
+        return replace(memory, seen_s=now_s, is_deaf=False)
+    if not memory.is_deaf:
+        memory = learning.learn(memory, old, memory.seen_s - old.origin_s, s)
+        memory = arrivals.learn(memory, old)
+    return replace(
+        memory, stall=Stall(origin_s=origin_s), seen_s=now_s, is_deaf=False, has_progressed=True
+    )
 
 
 def stalled_s(memory: Memory, now_s: float) -> float:
     return max(0.0, now_s - memory.stall.origin_s) if memory.stall else 0.0
+
+
+def _looked(memory: Memory, snapshot: Snapshot, s: DetectSettings) -> Memory:
+    """What one pass over all ranks tells: how far they are, and whether we had looked away."""
+    now_s = snapshot.taken_s
+    tally, calls = _counted(snapshot)
+    is_first = memory.seen_s == 0.0
+    if is_first:
+        memory = replace(memory, awake_s=now_s, is_midway=calls >= s.learn_samples)
+    elif now_s - memory.seen_s > _BREAK_S:
+        # Two looks around a break may be at the same heartbeat: hard evidence is seen anew.
+        memory = replace(
+            memory, awake_s=now_s, has_looked_away=True, is_deaf=True, hard_key="", hard_since_s=0.0
+        )
+    tally_s = now_s if tally != memory.tally and not is_first else memory.tally_s
+    return replace(memory, tally=tally, tally_s=tally_s, calls=max(calls, memory.calls))
+
+
+def _counted(snapshot: Snapshot) -> tuple[int, int]:
+    """P2P calls and steps of all ranks; the most calls that one rank has made on one group."""
+    tally = calls = 0
+    for view in snapshot.ranks.values():
+        if view.beat is None:
+            continue
+        tally += sum(count.posted + count.done for count in view.beat.p2p) + (view.beat.step or 0)
+        calls = max(calls, max((group.counter for group in view.beat.groups), default=0))
+    return tally, calls
 
 
 def _age_s(memory: Memory, snapshot: Snapshot, finding: Finding) -> float | None:
@@ -70,19 +102,3 @@ def _age_s(memory: Memory, snapshot: Snapshot, finding: Finding) -> float | None
     if memory.tally_s is not None:
         ages.append(snapshot.taken_s - memory.tally_s)
     return min(ages, default=None)
-
-
-def _learn(memory: Memory, stall: memories.Stall, s: DetectSettings) -> Memory:
-    """A gap enters the model only because it ended in progress."""
-    gap_s = memory.seen_s - stall.origin_s
-    phase = stall.phase or TRAINING
-    gaps = (*memory.gaps.get(phase, ()), max(0.0, gap_s))[-s.learn_window :]
-    return replace(
-        memory,
-        gaps={**memory.gaps, phase: gaps},
-        p99={**memory.p99, phase: _percentile99(gaps)},
-    )
-
-
-def _percentile99(gaps: tuple[float, ...]) -> float:
-    return sorted(gaps)[math.ceil(0.99 * len(gaps)) - 1]

@@ -19,8 +19,12 @@ class DetectSettings:
     # All members entered and none leaves: a slow network looks the same for a while.
     stalled_collective_s: float = 60.0
     hang_after_s: float = 300.0  # a culprit that works outside any phase is a straggler until then
-    learn_samples: int = 50  # fewer gaps than this teach nothing
+    learn_samples: int = 50  # fewer gaps than this say nothing of the 99th percentile
+    learn_early: int = 12  # until then the newest few are looked at: a slow start is forgotten
     learn_window: int = 2000
+    # A job that ran before it was watched has a pace that nobody knows yet.
+    unseen_confirm_s: float = 60.0
+    put_off_most_s: float = 300.0  # however long its frozen pauses are that end by themselves
 
     hard_apart_s: float = 2.0  # hard evidence must be true in two snapshots this far apart
     frozen_captures: int = 3
@@ -33,8 +37,12 @@ class DetectSettings:
     # The probe's own record dirties up to 64 KiB a second, which the kernel counts as writing.
     moving_io_bytes_per_s: float = 128 * 1024
     working_gpu_percent: float = 5.0
+    # The probe's thread and a watchdog's take less; a thread that the main thread waits for, more.
+    working_threads_share: float = 0.25
+    moving_counter_s: float = 5.0  # calls on another group this recent: the rank goes on there
 
     phase_frozen_s: float = 120.0  # an fsync to slow storage looks frozen
+    storage_frozen_s: float = 120.0  # in D state on storage, in a phase or not
     compile_limit_s: float = 1800.0
     checkpoint_limit_s: float = 900.0
     evaluation_limit_s: float = 1800.0
@@ -55,6 +63,14 @@ class DetectSettings:
     capture_again_most_s: float = 30.0
     wish_ranks: int = 10
     needs_diagnosis_s: float = 1.0
+
+    straggler_waits: int = 20  # fewer waits name no straggler
+    straggler_share: float = 0.5  # of the waits, in which the same rank came last
+
+    false_alarm_rate: float = 1e-6  # of a hang that rests on samples of stacks alone
+    sample_apart_s: float = 2.0
+    sample_least: int = 20  # of a job at work, before its own chance counts instead of:
+    sample_assumed: float = 0.5  # the chance that a sample of a job at work looks stuck
 
 
 DEFAULT = DetectSettings()

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from hangwatch_server.detect import frozen, hard, judgement, lifecycle, limits, progress, wishes
+from hangwatch_server.detect import (
+    arrivals,
+    frozen,
+    hard,
+    judgement,
+    learning,
+    lifecycle,
+    limits,
+    phases,
+    progress,
+    restarts,
+    sampling,
+    stillness,
+    wishes,
+)
 from hangwatch_server.detect.decision import Decision, Wish
 from hangwatch_server.detect.judgement import Case
-from hangwatch_server.detect.memory import Memory
+from hangwatch_server.detect.learning import TRAINING
+from hangwatch_server.detect.memory import Memory, Stall
+from hangwatch_server.detect.phases import Phase
 from hangwatch_server.detect.settings import DEFAULT, DetectSettings
 from hangwatch_server.model import Finding, Kind, Limits, Link, Snapshot, State
 
@@ -29,15 +45,77 @@ def step(
     """
     memory = progress.observe(memory, snapshot, finding, settings)
     memory = hard.observe(memory, snapshot, finding)
-    bounds = limits.limits(memory, snapshot, finding, settings)
+    memory = replace(memory, sampling=sampling.observe(memory.sampling, snapshot, settings))
+    memory, current = _observe_phase(memory, snapshot, finding, settings)
+    bounds = _limits(memory, snapshot, finding, settings)
     memory = _observe_end(memory, snapshot)
+    told = _Told(memory, snapshot, finding, bounds, settings)
     ended = lifecycle.ended(snapshot)
     if ended is not None:
-        return memory, _decision(memory, snapshot, bounds, *ended)
+        return memory, told.decision(*ended)
     if finding.kind is Kind.NONE or memory.stall is None:
         calm = lifecycle.blind(snapshot) or lifecycle.calm(memory, snapshot, settings)
-        return memory, _decision(memory, snapshot, bounds, *calm)
-    return _stalled(memory, snapshot, finding, bounds, settings)
+        return memory, told.decision(*calm)
+    return _stalled(told, current)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a decision is made of, besides the judgement."""
+
+    memory: Memory
+    snapshot: Snapshot
+    finding: Finding
+    bounds: Limits
+    settings: DetectSettings
+
+    def decision(
+        self,
+        state: State,
+        reason: str,
+        is_frozen: bool | None = None,
+        wanted: tuple[Wish, ...] = (),
+    ) -> Decision:
+        memory, now_s = self.memory, self.snapshot.taken_s
+        over_since_s = memory.over_since_s
+        again = restarts.evidence(memory, self.finding)
+        return Decision(
+            state=state,
+            stalled_s=progress.stalled_s(memory, now_s),
+            limits=self.bounds,
+            wishes=wanted,
+            reason=reason,
+            evidence=(*again, *arrivals.evidence(memory, self.settings)),
+            is_frozen=is_frozen,
+            is_over=over_since_s is not None and now_s - over_since_s >= _OVER_AFTER_S,
+        )
+
+
+def _observe_phase(
+    memory: Memory, snapshot: Snapshot, finding: Finding, s: DetectSettings
+) -> tuple[Memory, Phase | None]:
+    """The memory with the phase that its gap will be learned in, and the culprits' phase now."""
+    if memory.stall is None:
+        return memory, None
+    age_s = progress.stalled_s(memory, snapshot.taken_s)
+    current = judgement.phase(snapshot, finding, age_s, s)
+    stall = memory.stall
+    # A checkpoint is recognised by its stacks, which outlast neither it nor the wait for it.
+    name = phases.learned(snapshot, current)
+    if current is None and stall.phase and name == TRAINING:
+        name = stall.phase
+    return replace(memory, stall=replace(stall, phase=name)), current
+
+
+def _limits(
+    memory: Memory, snapshot: Snapshot, finding: Finding, settings: DetectSettings
+) -> Limits:
+    phase = learning.phase_of(memory, memory.stall) if memory.stall else TRAINING
+    bounds = limits.limits(memory, snapshot, finding, phase, settings)
+    if not sampling.is_needed(snapshot, finding):
+        return bounds
+    words = sampling.bound(memory.sampling, settings).in_words()
+    return replace(bounds, why=f"{bounds.why}; {words}")
 
 
 def _observe_end(memory: Memory, snapshot: Snapshot) -> Memory:
@@ -48,51 +126,46 @@ def _observe_end(memory: Memory, snapshot: Snapshot) -> Memory:
     return replace(memory, over_since_s=snapshot.taken_s)
 
 
-def _stalled(
-    memory: Memory, snapshot: Snapshot, finding: Finding, bounds: Limits, settings: DetectSettings
-) -> tuple[Memory, Decision]:
+def _stalled(told: _Told, current: Phase | None) -> tuple[Memory, Decision]:
+    memory, snapshot, finding, settings = told.memory, told.snapshot, told.finding, told.settings
     assert memory.stall is not None  # step() looked
     age_s = progress.stalled_s(memory, snapshot.taken_s)
-    stall = memory.stall
-    if age_s >= _TRACE_AFTER_S:
-        stall = frozen.observe(stall, snapshot, wishes.candidates(finding, settings))
+    stall = _observed(memory.stall, snapshot, finding, age_s, settings)
+    is_sampled = sampling.is_needed(snapshot, finding)
     case = Case(
         memory=replace(memory, stall=stall),
         stall=stall,
         snapshot=snapshot,
         finding=finding,
-        limits=bounds,
+        limits=told.bounds,
         stalled_s=age_s,
         settings=settings,
+        bound=sampling.bound(memory.sampling, settings) if is_sampled else None,
+        current=current,
     )
     state, reason, is_frozen = judgement.judge(case)
-    phase = judgement.phase(case)
-    stall = replace(stall, is_hung=stall.is_hung or state is State.HUNG)
-    stall = replace(stall, phase=phase.name if phase else stall.phase)
-    stall, wanted = wishes.due(stall, snapshot, finding, bounds, settings)
-    memory = replace(memory, stall=stall)
-    return memory, _decision(memory, snapshot, bounds, state, reason, wanted, is_frozen)
-
-
-def _decision(
-    memory: Memory,
-    snapshot: Snapshot,
-    bounds: Limits,
-    state: State,
-    reason: str,
-    wanted: tuple[Wish, ...] = (),
-    is_frozen: bool | None = None,
-) -> Decision:
-    over_since_s = memory.over_since_s
-    return Decision(
-        state=state,
-        stalled_s=progress.stalled_s(memory, snapshot.taken_s),
-        limits=bounds,
-        wishes=wanted,
-        reason=reason,
-        is_frozen=is_frozen,
-        is_over=over_since_s is not None and snapshot.taken_s - over_since_s >= _OVER_AFTER_S,
+    if state is State.HUNG and restarts.same_place(memory, finding):
+        reason = f"{reason}; an earlier attempt stood still at the same place"
+    was_frozen = bool(is_frozen) and state in (State.SUSPECTED, State.HUNG)
+    stall = replace(
+        stall,
+        is_hung=stall.is_hung or state is State.HUNG,
+        was_frozen=stall.was_frozen or was_frozen,
     )
+    stall, wanted = wishes.due(stall, snapshot, finding, told.bounds, settings)
+    memory = replace(memory, stall=stall)
+    return memory, replace(told, memory=memory).decision(state, reason, is_frozen, wanted)
+
+
+def _observed(
+    stall: Stall, snapshot: Snapshot, finding: Finding, age_s: float, s: DetectSettings
+) -> Stall:
+    stall = arrivals.observe(stall, finding, age_s)
+    if finding.kind is Kind.NO_PROGRESS:
+        stall = stillness.observe(stall, snapshot)
+    if age_s < _TRACE_AFTER_S:
+        return stall
+    return frozen.observe(stall, snapshot, wishes.candidates(snapshot, finding, s))
 
 
 def needs_diagnosis(snapshot: Snapshot, memory: Memory, settings: DetectSettings = DEFAULT) -> bool:
@@ -102,6 +175,8 @@ def needs_diagnosis(snapshot: Snapshot, memory: Memory, settings: DetectSettings
     for view in snapshot.ranks.values():
         beat = view.beat
         if beat is None or view.link is not Link.LIVE or beat.waits or beat.calls:
+            return True
+        if sampling.is_inside(view):
             return True
         if beat.process.state in ("gone", "T", "Z", "X"):
             return True

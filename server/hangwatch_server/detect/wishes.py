@@ -7,11 +7,13 @@ a time.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
 from hangwatch_agent import wire
 from hangwatch_server import ranges
+from hangwatch_server.detect import progress
 from hangwatch_server.detect.decision import Wish
 from hangwatch_server.detect.memory import Stall
 from hangwatch_server.detect.settings import DetectSettings
@@ -23,11 +25,18 @@ _RECORDER = (wire.CaptureKind.RECORDER,)
 _TICK_SLACK_S = 0.2
 
 
-def candidates(finding: Finding, s: DetectSettings) -> tuple[int, ...]:
-    """The ranks whose motion decides: the culprits, else one of each class of waiting ranks."""
+def candidates(snapshot: Snapshot, finding: Finding, s: DetectSettings) -> tuple[int, ...]:
+    """The ranks whose motion decides: the culprits, else one of each class of waiting ranks.
+
+    Where nobody waits either, some of those in training.
+    """
     in_cycle = (step.rank for step in finding.cycle)  # their stacks prove or disprove a deadlock
     culprits = tuple(dict.fromkeys((*in_cycle, *(c.rank for c in finding.culprits))))
-    return (culprits or waiting_classes(finding))[: s.wish_ranks]
+    chosen = culprits or waiting_classes(finding)
+    if not chosen and finding.kind is Kind.NO_PROGRESS:
+        training = (rank for rank, view in snapshot.ranks.items() if progress.is_alive(view))
+        chosen = tuple(itertools.islice(training, s.wish_ranks))
+    return chosen[: s.wish_ranks]
 
 
 def waiting_classes(finding: Finding) -> tuple[int, ...]:
@@ -45,19 +54,25 @@ def due(
     if age_s < _first_s(finding, limits, s) and not stall.is_hung:
         return stall, ()
     wishes: list[Wish] = []
-    suspects = _reachable(snapshot, candidates(finding, s))
+    suspects = _reachable(snapshot, candidates(snapshot, finding, s))
     if suspects and (_is_due(stall, now_s, s) or not set(suspects) <= set(stall.wished_for)):
         wishes.append(Wish(ranks=suspects, kinds=_STACKS))
         stall = replace(stall, wished_s=(*stall.wished_s, now_s), wished_for=suspects)
-    if age_s >= limits.suspect_after_s or stall.is_hung:
+    is_suspected = age_s >= limits.suspect_after_s and finding.kind is not Kind.NO_PROGRESS
+    if is_suspected or stall.is_hung:
         stall, more = _at_suspicion(stall, snapshot, finding, suspects, s)
         wishes.extend(more)
     return stall, tuple(wishes)
 
 
 def _first_s(finding: Finding, limits: Limits, s: DetectSettings) -> float:
-    """The age of a stall at its first capture; a cycle is hard evidence only with its stacks."""
+    """The age of a stall at its first capture; a cycle is hard evidence only with its stacks.
+
+    Where nobody waits, most stalls are ordinary steps: they are looked into only when they last.
+    """
     first_s = s.first_capture_at * limits.suspect_after_s
+    if finding.kind is Kind.NO_PROGRESS:
+        return max(first_s, s.no_progress_after_s)
     return min(first_s, s.hard_apart_s) if finding.kind is Kind.DEADLOCK else first_s
 
 

@@ -73,11 +73,32 @@ class DetectionLimits:
             "fewer say nothing of the 99th percentile",
         ),
     )
+    learn_early: int = field(
+        default=12,
+        metadata=setting(
+            "newest gaps that count before that",
+            "a slow start is forgotten, long steps are not",
+        ),
+    )
     learn_window: int = field(
         default=2000,
         metadata=setting(
             "gaps that are remembered",
             "about half an hour of a usual job",
+        ),
+    )
+    unseen_confirm_s: float = field(
+        default=60.0,
+        metadata=setting(
+            "least stall in seconds before a hang in a job whose pace was not seen yet",
+            "it ran before it was watched, perhaps with long steps",
+        ),
+    )
+    put_off_most_s: float = field(
+        default=300.0,
+        metadata=setting(
+            "most seconds to which frozen pauses that end by themselves put off an alarm",
+            "by then somebody should look",
         ),
     )
     hard_apart_s: float = field(
@@ -136,11 +157,32 @@ class DetectionLimits:
             "idle GPUs report a few percent at times",
         ),
     )
+    working_threads_share: float = field(
+        default=0.25,
+        metadata=setting(
+            "share of one core from which a rank's other threads count as working for it",
+            "a watchdog or the probe uses less",
+        ),
+    )
+    moving_counter_s: float = field(
+        default=5.0,
+        metadata=setting(
+            "seconds since its last call on another group within which a rank goes on there",
+            "some ranks evaluate while all others wait",
+        ),
+    )
     phase_frozen_s: float = field(
         default=120.0,
         metadata=setting(
             "seconds until a frozen rank in a recognised phase is a hang",
             "an fsync to slow storage looks frozen",
+        ),
+    )
+    storage_frozen_s: float = field(
+        default=120.0,
+        metadata=setting(
+            "seconds until a rank in D state on storage is a hang",
+            "slow storage ends most such waits by itself",
         ),
     )
     compile_limit_s: float = field(
@@ -260,5 +302,47 @@ class DetectionLimits:
         metadata=setting(
             "stall in seconds from which a job is diagnosed",
             "a younger one is ordinary work between two heartbeats",
+        ),
+    )
+    straggler_waits: int = field(
+        default=20,
+        metadata=setting(
+            "waits that must have been seen before a straggler is named",
+            "fewer can fall on one rank by chance",
+        ),
+    )
+    straggler_share: float = field(
+        default=0.5,
+        metadata=setting(
+            "share of the waits in which a straggler came last",
+            "more often than all others together",
+        ),
+    )
+    false_alarm_rate: float = field(
+        default=1e-6,
+        metadata=setting(
+            "chance of a false alarm that may remain where only stacks are sampled",
+            "one in a million decisions",
+        ),
+    )
+    sample_apart_s: float = field(
+        default=2.0,
+        metadata=setting(
+            "least seconds between two samples of stacks that both count",
+            "closer ones show the same moment",
+        ),
+    )
+    sample_least: int = field(
+        default=20,
+        metadata=setting(
+            "samples of a job at work before its own chance of a stuck look counts",
+            "fewer say too little",
+        ),
+    )
+    sample_assumed: float = field(
+        default=0.5,
+        metadata=setting(
+            "assumed chance that a sample of a working job looks stuck, until then",
+            "jobs wait in collectives for less than half of their time",
         ),
     )

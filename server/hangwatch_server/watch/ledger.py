@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 
-from hangwatch_server import logs, metrics
+from hangwatch_server import detect, logs, metrics
 from hangwatch_server.board import Board
 from hangwatch_server.bus import Bus
 from hangwatch_server.captures.service import Captures
@@ -20,7 +20,7 @@ from hangwatch_server.db.leases import Lease
 from hangwatch_server.detect import Decision
 from hangwatch_server.errors import ConflictError, DatabaseError, NotFoundError, StaleLeaseError
 from hangwatch_server.incidents.keeper import Keeper
-from hangwatch_server.model import Incident, IncidentState, State
+from hangwatch_server.model import SHOWN_INCIDENTS, Incident, IncidentState, State
 from hangwatch_server.watch import verdicts
 from hangwatch_server.watch.leases import Leases
 from hangwatch_server.watch.watched import Watched
@@ -28,6 +28,7 @@ from hangwatch_server.watch.watched import Watched
 WRITE_TIMEOUT_S = 5.0
 AWAY_S = 2.0
 SAVE_EVERY_S = 20.0
+EARLIER_INCIDENTS = 20  # newest first: enough to see that restarts end at one place
 _OVER = (State.FINISHED, State.FAILED)
 _log = logs.get()
 
@@ -115,6 +116,11 @@ class Ledger:
         watched.first_seen = stored.first_seen
         watched.verdict = stored.verdict
         watched.stored_key = verdicts.key(stored.verdict)
+        shown, _ = await incident_rows.list_page(
+            self._db, states=SHOWN_INCIDENTS, job=watched.id, limit=EARLIER_INCIDENTS
+        )
+        earlier = [item.verdict for item in shown if item.attempt < stored.attempt]
+        watched.memory = detect.inherit(watched.memory, stored.verdict.limits, earlier)
         active = await incident_rows.active(self._db, watched.id, stored.attempt)
         if active is not None:
             watched.inherited = active

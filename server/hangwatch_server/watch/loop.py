@@ -137,7 +137,11 @@ class Loop:
             return False
         if snapshot.attempt != watched.snapshot.attempt:
             _log.info("job_restarted", job=watched.id, attempt=snapshot.attempt)
-            watched.memory, watched.finding = Memory(), Finding(kind=Kind.NONE)
+            ended = watched.snapshot.attempt
+            watched.memory = detect.next_attempt(
+                watched.memory, ended, watched.finding, watched.verdict.state
+            )
+            watched.finding = Finding(kind=Kind.NONE)
             watched.incident = None
         if meta.heard_s > watched.meta.heard_s:
             watched.last_seen = self._clock.now()

@@ -76,7 +76,7 @@ def build(
         edges=shown.edges,
         cycle=shown.cycle,
         sides=shown.sides,
-        evidence=shown.evidence,
+        evidence=(*shown.evidence, *decision.evidence),
         hints=shown.hints,
         coverage=shown.coverage,
         action=Action(),

@@ -123,14 +123,25 @@ def test_job_with_long_steps_learns_its_limit() -> None:
     assert "over the 10 s floor" in limits.why
 
 
-def test_fewer_than_fifty_gaps_teach_nothing() -> None:
+def steps_of(length_s: float, count: int) -> Clockwork:
     def beats(at_s: float) -> list[RankView]:
-        return [view(beat(rank, at_s % 8)) for rank in range(4)]
+        return [view(beat(rank, at_s % length_s)) for rank in range(4)]
 
-    clock = Clockwork(beats, lambda at_s: NONE).run(8 * 40)
+    return Clockwork(beats, lambda at_s: NONE).run(length_s * count)
 
-    assert clock.log[-1][1].limits.suspect_after_s == 10
-    assert "of 50 gaps" in clock.log[-1][1].limits.why
+
+def test_floors_apply_before_fifty_gaps_are_seen() -> None:
+    limits = steps_of(3.0, 40).log[-1][1].limits
+
+    assert (limits.suspect_after_s, limits.confirm_after_s) == (10, 15)
+    assert "of 50 gaps in training seen: the floors" in limits.why
+
+
+def test_floors_give_way_where_the_first_steps_are_plainly_longer() -> None:
+    limits = steps_of(20.0, 4).log[-1][1].limits
+
+    assert (limits.suspect_after_s, limits.confirm_after_s) == (57, 95)
+    assert "3 x the third longest of the newest (19.0 s) is over the 10 s floor" in limits.why
 
 
 def test_checkpoint_gaps_do_not_raise_the_limit_of_training() -> None:

@@ -1,0 +1,26 @@
+"""One rank does not call new_group, which all ranks must: it thinks only members have to."""
+
+from __future__ import annotations
+
+import time
+
+import progress
+import torch.distributed as dist
+
+
+def train_alone() -> None:
+    while True:
+        time.sleep(60)
+
+
+def main() -> None:
+    rank = progress.start()
+    progress.train(10)
+    if rank == 2:
+        train_alone()
+    dist.new_group([0, 1], timeout=progress.PATIENCE)
+    progress.train(1000)
+
+
+if __name__ == "__main__":
+    main()

@@ -18,6 +18,7 @@ from hangwatch_agent.stacks import Stacks, Subject
 
 MAX_TARGETS = wire.MAX_RANKS_PER_NODE
 MAX_DEADLINE_S = 120.0
+LOOK_TIMEOUT_S = 5.0
 Deliver = Callable[[wire.CapturePart], Awaitable[None]]
 MAX_CHILDREN = 16  # stacks of loader workers repeat each other
 
@@ -45,6 +46,24 @@ class Captures:
         async with asyncio.TaskGroup() as group:
             for target in dict.fromkeys(command.targets[:MAX_TARGETS]):
                 group.create_task(self._one(command, target, deadline_s, deliver))
+
+    async def look(self, item: Tracked, name: str, *, with_children: bool) -> wire.CapturePart:
+        """The stacks of one rank for `sampling`; `name` tells this look from others."""
+        started_s = asyncio.get_running_loop().time()
+        subjects = [Subject(item.identity, "main", is_python=True)]
+        subjects += self._children(item) if with_children else []
+        found = await self._read(subjects, False, LOOK_TIMEOUT_S)
+        return wire.CapturePart(
+            capture=name,
+            launch=item.launch.key,
+            rank=item.candidate.rank,
+            pid=item.identity.pid,
+            age_s=asyncio.get_running_loop().time() - started_s,
+            stacks=found.stacks,
+            process=item.facts,
+            reason=found.reason,
+            remedy=found.remedy,
+        )
 
     async def _one(
         self,
@@ -91,6 +110,9 @@ class Captures:
 
     async def _take_stacks(self, item: Tracked, native: bool, timeout_s: float) -> Taken:
         subjects = [Subject(item.identity, "main", is_python=True), *self._children(item)]
+        return await self._read(subjects, native, timeout_s)
+
+    async def _read(self, subjects: list[Subject], native: bool, timeout_s: float) -> Taken:
         results = await asyncio.gather(
             *(
                 self._stacks.take(
@@ -138,7 +160,7 @@ class Captures:
 
 
 def _is_worth(child: Child) -> bool:
-    return stacks.is_worth_reading(child.role)
+    return stacks.is_worth_reading(child.role, child.is_python)
 
 
 def _empty(

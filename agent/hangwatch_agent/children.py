@@ -9,10 +9,13 @@ from hangwatch_agent.procfs import Stat
 
 MAX_CHILDREN = 64  # per rank; a loader has tens of workers, a runaway fork has thousands
 LOADER, COMPILE, CHECKPOINT, OTHER = "loader", "compile", "checkpoint", "other"
+HELPER = "helper"  # belongs to the interpreter: no rank ever waits for its work
 _COMPILERS = frozenset(
     {"ptxas", "cicc", "nvcc", "nvlink", "fatbinary", "cc1", "cc1plus", "gcc", "g++", "c++", "cc"}
     | {"clang", "clang++", "ld", "ld.lld", "as", "hipcc", "lld", "icpx"}
 )
+
+_HELPERS = ("resource_tracker", "semaphore_tracker")
 
 
 def role_of(name: str, arguments: Sequence[str], parent: str, rank_arguments: Sequence[str]) -> str:
@@ -23,13 +26,15 @@ def role_of(name: str, arguments: Sequence[str], parent: str, rank_arguments: Se
         return COMPILE
     if "torch/_inductor/compile_worker" in text or "torch._inductor.compile_worker" in text:
         return COMPILE
-    if "resource_tracker" in text or "semaphore_tracker" in text:
-        return OTHER
+    if any(helper in text for helper in _HELPERS):
+        return HELPER
+    if "multiprocessing.forkserver" in text:  # its workers are forks of it
+        return LOADER if parent == HELPER else HELPER
     if name.startswith("pt_data_worker"):  # torch.utils.data._utils.worker names itself so
         return LOADER
     if parent == LOADER:
         return OTHER
-    if "multiprocessing.spawn" in text or "multiprocessing.forkserver" in text:
+    if "multiprocessing.spawn" in text:
         return LOADER
     # A fork keeps its parent's command line: how loader workers looked before they had a name.
     return LOADER if arguments and tuple(arguments) == tuple(rank_arguments) else OTHER

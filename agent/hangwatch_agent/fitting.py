@@ -57,6 +57,15 @@ def part(frame: wire.CapturePart) -> bytes:
     return data
 
 
+def sample(part: wire.CapturePart) -> bytes:
+    """The bytes of a look at one rank: without children's stacks where those are too much."""
+    data = wire.encode(wire.Samples(parts=(part,)))
+    if len(data) <= wire.MAX_FRAME_BYTES:
+        return data
+    main = msgspec.structs.replace(part, stacks=part.stacks[:1])
+    return wire.encode(wire.Samples(parts=(main,)))
+
+
 def _last_entries(beat: wire.RankBeat) -> wire.RankBeat:
     groups = tuple(
         msgspec.structs.replace(group, entries=group.entries[-1:], tail=None)

@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
+import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
+import msgspec
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -29,6 +32,7 @@ OPEN_TIMEOUT_S = 10.0
 WELCOME_TIMEOUT_S = 10.0
 SEND_TIMEOUT_S = 30.0
 SAY_AGAIN_S = 60.0
+MAX_SAMPLES = 64
 MIN_INTERVAL_S, MAX_INTERVAL_S = 0.25, 30.0
 _SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
@@ -100,6 +104,9 @@ class Link:
         self._is_full_due = True
         self._beat_due = asyncio.Event()
         self._capture_due = asyncio.Event()
+        self._samples: deque[tuple[float, wire.CapturePart]] = deque(maxlen=MAX_SAMPLES)
+        self._sample_due = asyncio.Event()
+        self._takes_samples = False
         self._failures = 0
         self._is_linked = False
         self._said_at_s = float("-inf")
@@ -111,6 +118,12 @@ class Link:
     def send_captures(self) -> None:
         """The spool has something new."""
         self._capture_due.set()
+
+    def send_sample(self, part: wire.CapturePart) -> None:
+        """Send a look at a rank if a server takes it now; one that nobody takes is dropped."""
+        if self._is_linked and self._takes_samples:
+            self._samples.append((time.monotonic(), part))
+            self._sample_due.set()
 
     async def run(self) -> None:
         """Connect, serve, and connect again, for as long as the agent lives."""
@@ -165,6 +178,8 @@ class Link:
         if not isinstance(answer, wire.Welcome):
             raise AgentError("the server did not answer with a welcome")
         self._interval_s = _interval(answer.interval_s)
+        self._takes_samples = answer.takes_samples
+        self._samples.clear()
         self._is_full_due = True
         self._is_linked = True
         self._failures = 0
@@ -178,6 +193,7 @@ class Link:
                 group.create_task(self._receive(socket))
                 group.create_task(self._beat(socket))
                 group.create_task(self._deliver(socket))
+                group.create_task(self._tell_samples(socket))
         except ExceptionGroup as problems:
             refused, others = problems.split(RefusedError)
             raise (refused or others or problems).exceptions[0] from None
@@ -264,6 +280,15 @@ class Link:
                 sent.add(key)
                 await self._send(socket, fitting.part(part))
             await self._capture_due.wait()
+
+    async def _tell_samples(self, socket: ClientConnection) -> None:
+        while True:
+            await self._sample_due.wait()
+            self._sample_due.clear()
+            while self._samples:
+                at_s, part = self._samples.popleft()
+                age_s = part.age_s + time.monotonic() - at_s
+                await self._send(socket, fitting.sample(msgspec.structs.replace(part, age_s=age_s)))
 
     async def _send(self, socket: ClientConnection, data: bytes) -> None:
         async with asyncio.timeout(SEND_TIMEOUT_S):

@@ -31,6 +31,7 @@ class Tracked:
     candidate: Candidate
     launch: wire.Launch
     process: Process
+    found_s: float = 0.0  # monotonic
     record: Record | None = None
     facts: wire.ProcessFacts = field(default_factory=lambda: wire.ProcessFacts(state="?"))
     translated: ranks.Translated | None = None
@@ -207,7 +208,7 @@ class Node:
         chosen = discover.select([*self._record_candidates(), *self._bare_found])
         # The oldest first: of two users with one launch key, who came later is the impostor.
         for candidate in sorted(chosen, key=lambda item: item.identity.start_ticks):
-            self._track(candidate)
+            self._track(candidate, now_s)
         kept = {candidate.identity for candidate in chosen}
         for identity, item in list(self._tracked.items()):
             if identity not in kept and not item.process.is_gone and self._exists(identity):
@@ -249,10 +250,10 @@ class Node:
         stat = self._proc.stat(identity.pid)
         return stat is not None and stat.start_ticks == identity.start_ticks
 
-    def _track(self, candidate: Candidate) -> None:
+    def _track(self, candidate: Candidate, now_s: float) -> None:
         item = self._tracked.get(candidate.identity)
         if item is None:
-            item = self._begin(candidate)
+            item = self._begin(candidate, now_s)
             self._tracked[candidate.identity] = item
             logs.info(
                 "rank_found",
@@ -266,7 +267,7 @@ class Node:
         if candidate.record is not None:
             item.record = self._records[candidate.record][0]
 
-    def _begin(self, candidate: Candidate) -> Tracked:
+    def _begin(self, candidate: Candidate, now_s: float) -> Tracked:
         found = launch.launch_of(
             candidate.environ, candidate.arguments, self._start(candidate), self._resolve
         )
@@ -275,6 +276,7 @@ class Node:
         return Tracked(
             candidate=candidate,
             launch=launch.apart(found, candidate.identity.uid, holders),
+            found_s=now_s,
             process=Process(
                 self._proc, candidate.identity, candidate.environ.get("TORCHELASTIC_ERROR_FILE", "")
             ),

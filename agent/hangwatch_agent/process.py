@@ -157,6 +157,7 @@ class Process:
                 state=stat.state,
                 wchan=self._proc.wchan(pid)[:64],
                 cpu_share=child.share.add(now_s, stat.cpu_ticks),
+                parent=stat.parent,
             )
             found.append(child.facts)
         return found

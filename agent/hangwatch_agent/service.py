@@ -21,6 +21,7 @@ from hangwatch_agent.link import Address, Link, State
 from hangwatch_agent.node import Node, Tracked
 from hangwatch_agent.ras import Collector
 from hangwatch_agent.rundir import Lock
+from hangwatch_agent.sampling import Sampler
 from hangwatch_agent.settings import AgentSettings
 from hangwatch_agent.spool import Spool
 from hangwatch_agent.stacks import Stacks
@@ -87,7 +88,9 @@ class Service:
             if problem.reason:
                 logs.warning("stacks_unavailable", why=problem.reason, remedy=problem.remedy)
             link = self._link(problem)
+            sampler = Sampler(self._node, self._captures, link.send_sample)
             loops = [lambda: self._poll(link), self._scan, self._ping, self._ras.run, link.run]
+            loops += [] if problem.reason else [sampler.run]
             loops += [lambda: self._capture(link)] * CAPTURE_WORKERS
             await _until(stop, [_lasting(loop) for loop in loops])
         for descriptor in list(self._pidfds):

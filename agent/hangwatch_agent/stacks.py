@@ -301,6 +301,10 @@ def _missing(subject: Subject, problem: Problem) -> wire.ProcessStacks:
     )
 
 
-def is_worth_reading(role: str) -> bool:
-    """Children whose stacks explain a wait: loader workers and compilers."""
-    return role in (children.LOADER, children.COMPILE, children.CHECKPOINT)
+def is_worth_reading(role: str, is_python: bool) -> bool:
+    """Children whose stacks may explain a wait.
+
+    Loader workers and compilers, and what Python the user started: a rank can wait for any of it.
+    """
+    known = role in (children.LOADER, children.COMPILE, children.CHECKPOINT)
+    return known or (is_python and role != children.HELPER)

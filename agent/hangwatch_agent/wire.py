@@ -175,10 +175,11 @@ class ChildFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     pid: int
     name: str
-    role: str  # "loader", "compile", "checkpoint", "other"
+    role: str  # "loader", "compile", "checkpoint", "helper", "other"
     state: str
     wchan: str = ""
     cpu_share: float | None = None
+    parent: int = 0  # pid; 0 from agents that do not say it
 
 
 class GpuFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -385,12 +386,23 @@ class CapturePart(msgspec.Struct, frozen=True, kw_only=True, tag="capture_part")
     remedy: str = ""
 
 
+class Samples(msgspec.Struct, frozen=True, kw_only=True, tag="samples"):
+    """Agent to server: stacks it took by itself of ranks without a probe.
+
+    Each part's `capture` is an id of the agent's own making. They are neither stored nor
+    acknowledged: the next ones say more.
+    """
+
+    parts: tuple[CapturePart, ...]
+
+
 class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag="welcome"):
     """Server to agent, after an accepted hello."""
 
     protocol: int
     version: str
     interval_s: float = 1.0
+    takes_samples: bool = False  # an older server refuses frames that it does not know
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
@@ -413,7 +425,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, tag="stored"):
 
 T = TypeVar("T")
 
-AgentFrame = Hello | Heartbeat | CapturePart
+AgentFrame = Hello | Heartbeat | CapturePart | Samples
 ServerFrame = Welcome | Refused | TakeCapture | SetInterval | AskRas | Stored
 
 _encoder = msgspec.msgpack.Encoder()

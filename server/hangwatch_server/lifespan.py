@@ -118,9 +118,11 @@ class _LateSink:
 
     loop: Loop | None = None
 
-    def part_arrived(self, job: str, node: str, part: wire.CapturePart, now_s: float) -> None:
+    def part_arrived(
+        self, job: str, node: str, part: wire.CapturePart, now_s: float, *, is_kept: bool = True
+    ) -> None:
         if self.loop is not None:
-            self.loop.part_arrived(job, node, part, now_s)
+            self.loop.part_arrived(job, node, part, now_s, is_kept=is_kept)
 
 
 async def _stop(services: Services, tasks: list[asyncio.Task[None]]) -> None:

@@ -12,6 +12,8 @@ import secrets
 from collections.abc import Collection
 from typing import Protocol
 
+import msgspec
+
 from hangwatch_agent import wire
 from hangwatch_server import logs, metrics, ranges
 from hangwatch_server.board import Board
@@ -36,7 +38,9 @@ _log = logs.get()
 class PartSink(Protocol):
     """Who else wants to see parts: detection."""
 
-    def part_arrived(self, job: str, node: str, part: wire.CapturePart, now_s: float) -> None: ...
+    def part_arrived(
+        self, job: str, node: str, part: wire.CapturePart, now_s: float, *, is_kept: bool = True
+    ) -> None: ...
 
 
 class Captures:
@@ -138,6 +142,17 @@ class Captures:
             pending.answer(part.rank, is_missing=False)
             await self._finish_if_done(pending)
         return True
+
+    def sampled(self, node: str, frame: wire.Samples) -> None:
+        """Hand an agent's own looks at its ranks on; those of other nodes' ranks are dropped."""
+        now_s = self._clock.monotonic_s()
+        for part in frame.parts:
+            job = id_of_launch(part.launch)
+            if self._board.node_of(job, part.rank) != node:
+                _log.info("sample_dropped", job=job, rank=part.rank, node=node)
+                continue
+            looked = msgspec.structs.replace(part, entries=())
+            self._sink.part_arrived(job, node, looked, now_s, is_kept=False)
 
     async def run(self) -> None:
         """End captures whose deadline has passed; runs as long as the server."""

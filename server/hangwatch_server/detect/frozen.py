@@ -24,7 +24,7 @@ _WORKING_ROLES = frozenset({"loader", "compile", "checkpoint"})
 _HELPED = frozenset({Activity.LOCK, Activity.DATALOADER})
 _WAITS_FOR_CHILD = ("subprocess.py", "popen_fork.py", "popen_spawn_posix.py", "pool.py")
 # Inside these nobody works: their threads spin or poll while they wait.
-_SPINNING = frozenset({Activity.COLLECTIVE, Activity.RENDEZVOUS})
+_SPINNING = frozenset({Activity.COLLECTIVE, Activity.GPU, Activity.RENDEZVOUS})
 # What a process in D state sleeps in when it is not storage; an empty wchan may be anything.
 _NOT_STORAGE = ("vfork", "clone", "nvidia", "nv_", "uvm", "amdgpu", "kfd", "ib_", "mlx", "futex")
 
@@ -107,6 +107,8 @@ def _works(view: RankView, traces: tuple[Trace, ...], s: DetectSettings) -> bool
         wanted = main_share + (process.main_delay_share or 0.0)  # a crowded machine lets it wait
         if wanted >= s.working_cpu_share or _threads_work(view, traces, main_share, s):
             return True
+    if view.stack is not None and view.stack.is_served:
+        return True
     if any(share >= s.working_cpu_share for share in _helper_shares(view)):
         return True
     return _io_rate(traces) >= s.moving_io_bytes_per_s or _gpu_works(view, s)
@@ -120,6 +122,7 @@ def _helper_shares(view: RankView) -> list[float]:
     assert view.beat is not None  # motion() looked
     process, leaf = view.beat.process, view.stack.leaf if view.stack else ""
     waits_for_child = process.wchan.startswith("do_wait") or leaf.startswith(_WAITS_FOR_CHILD)
+    waits_for_child |= view.stack is not None and view.stack.waits_on == "child"
     return [
         child.cpu_share
         for child in process.children

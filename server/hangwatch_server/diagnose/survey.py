@@ -91,7 +91,14 @@ class Survey:
     def is_outside(self, rank: int) -> bool:
         """Whether its stack shows the main thread outside every collective."""
         stack = self.stack(rank)
-        return stack is not None and stack.activity in OUTSIDE and not waits_in_ddp(stack)
+        if stack is None or stack.activity not in OUTSIDE or waits_in_ddp(stack):
+            return False
+        return not (stack.is_opaque and self._has_front(rank))
+
+    def _has_front(self, rank: int) -> bool:
+        """Whether it issued a collective that is not finished: it may be inside its wait()."""
+        view = self.view(rank)
+        return view is not None and any(held.fronts for _, held in standing.of_rank(view))
 
     def is_idle(self, rank: int) -> bool:
         beat = self.beat(rank)

@@ -70,6 +70,13 @@ def check_part(part: wire.CapturePart) -> None:
     _count(len(part.entries), wire.MAX_GROUPS_PER_RANK, "groups in a capture")
 
 
+def check_samples(frame: wire.Samples) -> None:
+    """Raise WireError for samples that are over a limit."""
+    _count(len(frame.parts), wire.MAX_RANKS_PER_NODE, "samples")
+    for part in frame.parts:
+        check_part(part)
+
+
 def _check_group(info: wire.GroupInfo) -> None:
     _texts((info.launch, info.name, info.description, info.backend))
     _numbers((info.timeout_s,))

@@ -101,6 +101,7 @@ async def _serve(websocket: WebSocket, services: House) -> None:
                 protocol=wire.PROTOCOL,
                 version=hangwatch_server.__version__,
                 interval_s=services.settings.interval_s,
+                takes_samples=True,
             )
         )
         while True:
@@ -178,6 +179,10 @@ async def _take(services: House, connection: Connection, frame: wire.AgentFrame)
         _checked(bounds.check_part, frame)
         await _deliver(services, connection, frame)
         metrics.frames_received.labels("capture_part").inc()
+    elif isinstance(frame, wire.Samples):
+        _checked(bounds.check_samples, frame)
+        services.captures.sampled(connection.node, frame)
+        metrics.frames_received.labels("samples").inc()
     else:
         code = "protocol" if frame.node == connection.node else "wrong_node"
         raise RefusalError(

@@ -26,7 +26,11 @@ class StackFacts:
     same_leaf_captures: int = 1  # newest captures in a row with the same stack
     same_leaf_s: float = 0.0  # time between the first and the last of them
     capture: str = ""  # id of the newest capture
-    lock_holder: str = ""  # for LOCK: the frame of the thread that seems to hold it
+    is_kept: bool = True  # False: the agent's own look, stored nowhere
+    lock_holder: str = ""  # for LOCK: "thread 'writer' at train.py:40 in flush"
+    waits_on: str = ""  # "child" or "thread" where the main thread waits for the work of one
+    is_served: bool = False  # and that child or thread was running when it was looked at
+    is_opaque: bool = False  # a lock or an asynchronous call's wait(): the stack cannot tell which
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,7 @@ class Activity(StrEnum):
     MODEL_LOADING = "model_loading"
     EVALUATION = "evaluation"
     LOCK = "lock"
+    GPU = "gpu"  # inside a wait for the GPU: synchronize, .item()
     RENDEZVOUS = "rendezvous"  # inside init_process_group, new_group or a store call
     SHUTDOWN = "shutdown"  # destroy_process_group, atexit, threading._shutdown
     USER_CODE = "user_code"

@@ -1,84 +1,74 @@
 """What one process does, judged from the stack of its main thread and, for locks, its other
 threads.
 
-It walks from the innermost frame outwards: the first frame that a rule knows decides, since what is
-furthest in is what runs. It does not know whether the stack moves; `facts` compares captures.
+It does not know whether the stack moves; `facts` compares captures. Which child process the main
+thread waits for is told by `helpers`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hangwatch_agent import wire
+from hangwatch_server import kernel_waits
 from hangwatch_server.model import Activity
 from hangwatch_server.stacks import frames as frame_text
-from hangwatch_server.stacks import rules
+from hangwatch_server.stacks import helpers, recognise, rules
+from hangwatch_server.stacks.recognise import Reading
 
 _ENGINE = "_engine_run_backward"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """The activity of one stack and what supports it."""
-
-    activity: Activity
-    op: str = ""
-    detail: str = ""
-    lock_holder: str = ""
+_IS_PHASE = frozenset({Activity.CHECKPOINT, Activity.COMPILE, Activity.MODEL_LOADING})
 
 
 def read(process: wire.ProcessStacks, thread: wire.Thread, wchan: str = "") -> Reading:
     """Classify the main thread of `process`; `wchan` is where the kernel has it wait, or ""."""
-    reading = _known(thread.frames) or _backward(thread) or _native(thread.frames)
+    reading = recognise.known(thread.frames) or _backward(thread) or _native(thread.frames)
     if reading is not None and reading.activity is not Activity.LOCK:
         return reading
-    holder = lock_holder(process, thread)
-    if reading is not None or _is_in_lock_function(thread.frames):
+    waits_on = _waits_on(process, thread, wchan)
+    if waits_on == "child":
+        is_lock = _is_in_lock_function(thread.frames)
         return Reading(
-            activity=Activity.LOCK, detail="waits for another thread", lock_holder=holder
+            activity=Activity.LOCK if is_lock else Activity.USER_CODE,
+            detail="waits for a child process",
+            waits_on=waits_on,
         )
+    if reading is not None or waits_on == "thread":
+        return _of_thread(process, thread)
     if not frame_text.python_only(thread.frames):
         return Reading(activity=Activity.UNKNOWN)
-    return _user_code(thread, wchan, holder)
+    return _user_code(process, thread, wchan)
 
 
-def _known(frames: Sequence[wire.Frame]) -> Reading | None:
-    """The first rule that a frame meets, innermost first."""
-    has_user_inside = False
-    python = frame_text.python_only(frames)
-    for index, frame in enumerate(python):
-        activity = _of_frame(frame, has_user_inside)
-        if activity is Activity.COLLECTIVE:
-            return _collective(python, index)
-        if activity is not None:
-            return Reading(activity=activity)
-        has_user_inside = has_user_inside or not frame_text.is_framework(frame)
-    return None
-
-
-def _of_frame(frame: wire.Frame, has_user_inside: bool) -> Activity | None:
-    name = frame_text.function(frame.name)
-    if not frame_text.is_framework(frame):
-        return rules.of_user_function(name)
-    for rule in rules.FRAMEWORK_RULES:
-        if (rule.is_outer or not has_user_inside) and rule.matches(frame.file, name):
-            return rule.activity
-    return None
-
-
-def _collective(python: Sequence[wire.Frame], index: int) -> Reading:
-    """`op` is the innermost call, as the recorder names it; `detail` the one the user wrote."""
-    op = frame_text.function(python[index].name)
-    written = op
-    for frame in python[index + 1 :]:
+def _waits_on(process: wire.ProcessStacks, thread: wire.Thread, wchan: str) -> str:
+    """Whom the standard library's code inside the user's innermost frame waits for."""
+    python = frame_text.python_only(thread.frames)
+    inside: list[tuple[str, str]] = []
+    for frame in python:
         if not frame_text.is_framework(frame):
             break
-        name = frame_text.function(frame.name)
-        written = name if name in rules.OPS else written
-    op = "broadcast" if op.startswith(("_sync", "_broadcast", "_distributed")) else op
-    detail = f"inside {written}" if written != op else ""
-    return Reading(activity=Activity.COLLECTIVE, op=op, detail=detail)
+        inside.append((frame.file, frame_text.function(frame.name)))
+    if any(rules.waits_for_child(*place) for place in inside):
+        return "child"
+    if any(rules.is_lock_function(*place) for place in inside):
+        return "child" if helpers.manages_children(process) else "thread"
+    is_own_leaf = bool(python) and not inside
+    return "child" if is_own_leaf and kernel_waits.words(wchan) == "a child process" else ""
+
+
+def _of_thread(process: wire.ProcessStacks, thread: wire.Thread) -> Reading:
+    """A wait for another thread; one that writes a checkpoint, say, makes it a checkpoint."""
+    helper = helpers.thread(process, thread)
+    if helper is None:
+        return Reading(activity=Activity.LOCK, detail="waits for another thread", waits_on="thread")
+    is_phase = helper.activity in _IS_PHASE
+    return Reading(
+        activity=helper.activity if is_phase else Activity.LOCK,
+        detail=_held_by(helper) if _takes_lock(thread) else f"waits for {helper.text}",
+        lock_holder=helper.text,
+        waits_on="thread",
+        is_served=helper.is_running,
+    )
 
 
 def _backward(thread: wire.Thread) -> Reading | None:
@@ -115,36 +105,39 @@ def _is_in_lock_function(frames: Sequence[wire.Frame]) -> bool:
     return False
 
 
-def _user_code(thread: wire.Thread, wchan: str, holder: str) -> Reading:
+def _user_code(process: wire.ProcessStacks, thread: wire.Thread, wchan: str) -> Reading:
     """User code, or a lock: of a bare `with lock:` only the other thread in the file is a sign."""
     python = frame_text.python_only(thread.frames)
+    waited_for = kernel_waits.words(wchan)
     is_own_leaf = not frame_text.is_framework(python[0])
     may_wait = is_own_leaf and not thread.is_active and not _is_elsewhere(wchan)
-    if may_wait and holder:
+    holder = helpers.thread_in_file(process, thread) if may_wait else None
+    if holder is not None:
         return Reading(
-            activity=Activity.LOCK, detail="seems to wait for a lock", lock_holder=holder
+            activity=Activity.LOCK,
+            detail=_held_by(holder),
+            lock_holder=holder.text,
+            waits_on="thread",
+            is_served=holder.is_running,
         )
-    detail = "waits for a lock or an asynchronous call" if may_wait and "futex" in wchan else ""
-    return Reading(activity=Activity.USER_CODE, detail=detail)
+    is_opaque = may_wait and "futex" in wchan
+    if is_opaque:
+        detail = "waits for a lock or an asynchronous call"
+    else:
+        detail = f"waits for {waited_for}" if waited_for and not thread.is_active else ""
+    return Reading(activity=Activity.USER_CODE, detail=detail, is_opaque=is_opaque)
+
+
+def _held_by(holder: helpers.Helper) -> str:
+    return f"{holder.name} seems to hold it {holder.place}"
+
+
+def _takes_lock(thread: wire.Thread) -> bool:
+    """Whether it takes a lock itself, rather than waits for a result or a signal."""
+    python = frame_text.python_only(thread.frames)
+    return bool(python) and frame_text.function(python[0].name) in ("acquire", "__enter__")
 
 
 def _is_elsewhere(wchan: str) -> bool:
     """Whether the kernel has it wait for something else than a futex; "" and 0 tell nothing."""
     return wchan not in ("", "0") and "futex" not in wchan
-
-
-def lock_holder(process: wire.ProcessStacks, waiting: wire.Thread) -> str:
-    """The thread in the same file that seems to hold what `waiting` waits for, else "".
-
-    A guess from Python frames alone: `refresher at cache.py:41 in refresh`.
-    """
-    place = frame_text.user_frame(waiting.frames)
-    if place is None:
-        return ""
-    for thread in process.threads:
-        own = frame_text.user_frame(thread.frames)
-        if thread is waiting or own is None or frame_text.is_framework(own):
-            continue
-        if own.file == place.file and not _is_in_lock_function(thread.frames):
-            return f"{thread.name or 'a thread'} at {frame_text.where(own)}"
-    return ""

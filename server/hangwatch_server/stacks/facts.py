@@ -5,15 +5,18 @@ since when it stands still.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hangwatch_agent import wire
 from hangwatch_server.model import Activity, StackFacts
-from hangwatch_server.stacks import activity, frames, signature
+from hangwatch_server.stacks import activity, frames, helpers, signature
+from hangwatch_server.stacks.recognise import Reading
 
 _BACKWARD = frozenset({"backward", "_engine_run_backward", "apply_backward"})
 _DDP = "torch/nn/parallel/distributed"
 _SHOWN_WORKERS = 2
+_WAITED_FOR = 0  # no process has this pid
+_OF_CHILD = frozenset({Activity.CHECKPOINT, Activity.COMPILE, Activity.MODEL_LOADING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,7 @@ class Sample:
     part: wire.CapturePart
     taken_s: float  # the age that the agent measured is taken off
     capture: str
+    is_kept: bool = True  # False: an agent's own look, stored nowhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,8 @@ class _View:
     sample: Sample
     process: wire.ProcessStacks
     thread: wire.Thread
-    keys: Mapping[int, str]  # pid -> signature of its main thread
+    reading: Reading
+    keys: Mapping[int, str]  # pid -> signature of its main thread; 0: of the thread waited for
 
 
 def facts(samples: Sequence[Sample], now_s: float) -> StackFacts | None:
@@ -42,8 +47,7 @@ def facts(samples: Sequence[Sample], now_s: float) -> StackFacts | None:
         return None
     newest = views[-1]
     run = _still_since(views)
-    wchan = newest.sample.part.process.wchan if newest.sample.part.process else ""
-    reading = activity.read(newest.process, newest.thread, wchan)
+    reading = newest.reading
     python = frames.python_only(newest.thread.frames)
     names = {frames.function(frame.name) for frame in python}
     is_in_backward = bool(names & _BACKWARD)
@@ -62,7 +66,11 @@ def facts(samples: Sequence[Sample], now_s: float) -> StackFacts | None:
         same_leaf_captures=len(run),
         same_leaf_s=newest.sample.taken_s - run[0].sample.taken_s,
         capture=newest.sample.capture,
+        is_kept=newest.sample.is_kept,
         lock_holder=reading.lock_holder,
+        waits_on=reading.waits_on,
+        is_served=reading.is_served,
+        is_opaque=reading.is_opaque,
     )
 
 
@@ -71,12 +79,36 @@ def _view(sample: Sample) -> _View | None:
     thread = frames.main_thread(process) if process else None
     if process is None or thread is None or not thread.frames:
         return None
-    return _View(sample, process, thread, _keys(sample.part.stacks))
+    reading = _reading(sample.part, process, thread)
+    return _View(
+        sample, process, thread, reading, _keys(sample.part.stacks, process, thread, reading)
+    )
 
 
-def _keys(stacks: Sequence[wire.ProcessStacks]) -> dict[int, str]:
+def _reading(part: wire.CapturePart, process: wire.ProcessStacks, thread: wire.Thread) -> Reading:
+    """What the main thread does; where it waits for a child, what the child does."""
+    reading = activity.read(process, thread, part.process.wchan if part.process else "")
+    helper = helpers.child(part) if reading.waits_on == "child" else None
+    if helper is None:
+        return reading
+    return replace(
+        reading,
+        activity=helper.activity if helper.activity in _OF_CHILD else reading.activity,
+        detail=f"waits for {helper.text}",
+        is_served=helper.is_running,
+    )
+
+
+def _keys(
+    stacks: Sequence[wire.ProcessStacks],
+    process: wire.ProcessStacks,
+    thread: wire.Thread,
+    reading: Reading,
+) -> dict[int, str]:
     threads = ((process.pid, frames.main_thread(process)) for process in stacks)
-    return {pid: signature.signature(thread.frames) for pid, thread in threads if thread}
+    keys = {pid: signature.signature(thread.frames) for pid, thread in threads if thread}
+    helper = helpers.thread(process, thread) if reading.waits_on == "thread" else None
+    return {**keys, _WAITED_FOR: helper.key} if helper is not None else keys
 
 
 def _still_since(views: Sequence[_View]) -> list[_View]:
@@ -94,7 +126,7 @@ def _is_same(one: Mapping[int, str], other: Mapping[int, str]) -> bool:
     return all(one[pid] == other[pid] for pid in one.keys() & other.keys())
 
 
-def _detail(view: _View, reading: activity.Reading) -> str:
+def _detail(view: _View, reading: Reading) -> str:
     if reading.activity is not Activity.DATALOADER:
         return reading.detail
     busy = [text for text in map(_worker, view.sample.part.stacks) if text]
@@ -108,15 +140,6 @@ def _detail(view: _View, reading: activity.Reading) -> str:
 def _worker(process: wire.ProcessStacks) -> str:
     """`worker 831 is at train.py:88 in __getitem__`; "" for an idle worker and other children."""
     thread = frames.main_thread(process) if process.role == "loader" else None
-    # Outside the innermost worker function lies the script that forked it: only code inside counts.
-    inside = _inside_worker(thread.frames) if thread else ()
+    inside = helpers.inside(process) if thread else ()
     own = next((frame for frame in inside if not frames.is_framework(frame)), None)
     return f"worker {process.pid} is at {frames.where(own)}" if own else ""
-
-
-def _inside_worker(stack: Sequence[wire.Frame]) -> tuple[wire.Frame, ...]:
-    python = frames.python_only(stack)
-    for index, frame in enumerate(python):
-        if frames.function(frame.name) == "_worker_loop":
-            return python[:index]
-    return ()

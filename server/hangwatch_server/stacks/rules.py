@@ -44,7 +44,12 @@ _RUNTIME_PATH = re.compile(
     r"torch/_dynamo/(eval_frame|decorators|external_utils|hooks|utils)\.py$"
     r"|torch/_inductor/(output_code|utils|cudagraph_trees|cudagraph_utils)\.py$"
 )
-_COMPILE_PATH = re.compile(r"torch/(_inductor|_dynamo)/|triton/(compiler|backends)/")
+_COMPILE_PATH = re.compile(
+    r"torch/(_inductor|_dynamo|_functorch/_aot_autograd)/|torch/utils/cpp_extension\.py$"
+    r"|triton/(compiler|backends)/"
+)
+_GPU_WAITS = frozenset({"synchronize", "wait_stream", "wait_event", "current_stream_synchronize"})
+_GPU_PATHS = ("torch/cuda/", "torch/accelerator/", "torch/xpu/", "torch/mps/", "torch/npu/")
 _AUTOTUNE = frozenset(
     {"autotune_to_one_config", "benchmark_all_configs", "coordinate_descent_tuning"}
 )
@@ -86,6 +91,10 @@ def _compiles(file: str, name: str) -> bool:
     return bool(_COMPILE_PATH.search(file)) and not _RUNTIME_PATH.search(file)
 
 
+def _waits_for_gpu(file: str, name: str) -> bool:
+    return name in _GPU_WAITS and any(path in file for path in _GPU_PATHS)
+
+
 def _loads(file: str, name: str) -> bool:
     if "torch/serialization.py" in file or "safetensors/" in file:
         return name in {"load", "_load", "_legacy_load", "load_file", "load_model", "safe_open"}
@@ -104,6 +113,7 @@ FRAMEWORK_RULES: tuple[Rule, ...] = (
     Rule(Activity.COLLECTIVE, _named(C10D, OPS)),
     Rule(Activity.COLLECTIVE, _in("torch/distributed/_functional_collectives")),
     Rule(Activity.COLLECTIVE, _named("torch/", _HIDDEN_OPS)),
+    Rule(Activity.GPU, _waits_for_gpu),
     Rule(Activity.RENDEZVOUS, _named(C10D, _RENDEZVOUS)),
     Rule(Activity.RENDEZVOUS, _in("torch/distributed/rendezvous.py")),
     Rule(Activity.RENDEZVOUS, _in("torch/distributed/elastic/rendezvous/")),
@@ -117,6 +127,17 @@ FRAMEWORK_RULES: tuple[Rule, ...] = (
     Rule(Activity.DATALOADER, _in("torch/utils/data/"), is_outer=True),
 )
 
+# Waits for a child process, told by the Python code that blocks.
+CHILD_WAITS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("subprocess.py", frozenset({"wait", "_wait", "_try_wait", "communicate", "_communicate"})),
+    ("multiprocessing/popen_fork.py", frozenset({"poll", "wait"})),
+    ("multiprocessing/process.py", frozenset({"join"})),
+    ("multiprocessing/connection.py", frozenset({"recv", "recv_bytes", "_recv", "poll", "wait"})),
+    ("multiprocessing/pool.py", frozenset({"get", "wait", "join", "next"})),
+    ("torch/multiprocessing/spawn.py", frozenset({"join"})),
+)
+# A thread in here stands for the child processes that it hands work to.
+CHILD_MANAGERS = ("concurrent/futures/process.py", "multiprocessing/pool.py")
 # Waits on another thread or process, told by the Python code that blocks. A bare `with lock:`
 # leaves
 # no frame of its own: see activity._user_code.
@@ -135,6 +156,10 @@ _NATIVE_LOCK = re.compile(
 )
 _NATIVE_COLLECTIVE = re.compile(r"c10d::(Work|ProcessGroup|Backend)|^nccl|ncclGroup|gloo::")
 
+_NATIVE_GPU = re.compile(
+    r"(cuda|cu|hip)(Stream|Event|Device|Ctx)Synchronize|local_scalar_dense_(cuda|hip)"
+)
+
 
 def of_user_function(name: str) -> Activity | None:
     """The phase that a user's own function name shows, as in `save_checkpoint` or `evaluate`."""
@@ -152,8 +177,16 @@ def is_lock_function(file: str, name: str) -> bool:
     )
 
 
+def waits_for_child(file: str, name: str) -> bool:
+    return any(
+        (file == path or file.endswith(f"/{path}")) and name in names for path, names in CHILD_WAITS
+    )
+
+
 def of_native(name: str) -> Activity | None:
     """What a C or C++ function name shows; None for most."""
     if _NATIVE_COLLECTIVE.search(name):
         return Activity.COLLECTIVE
+    if _NATIVE_GPU.search(name):
+        return Activity.GPU
     return Activity.LOCK if _NATIVE_LOCK.search(name) else None

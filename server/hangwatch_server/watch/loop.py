@@ -193,11 +193,16 @@ class Loop:
             metrics.watch_failures.inc()
             _log.exception("capture_failed", job=watched.id)
 
-    def part_arrived(self, job: str, node: str, part: wire.CapturePart, now_s: float) -> None:
-        """Take a part of a capture into the next snapshots (captures.service.PartSink)."""
+    def part_arrived(
+        self, job: str, node: str, part: wire.CapturePart, now_s: float, *, is_kept: bool = True
+    ) -> None:
+        """Take a part of a capture into the next snapshots (captures.service.PartSink).
+
+        One that is not kept is a look that its agent took by itself, and is stored nowhere.
+        """
         if job not in self.watched:
             return  # late, of a job that has left memory: nothing would ever forget it again
-        self._samples.add(job, part, now_s)
+        self._samples.add(job, part, now_s, is_kept=is_kept)
         if part.entries:
             self._board.merge_entries(part, now_s)
 

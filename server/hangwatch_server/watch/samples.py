@@ -29,14 +29,16 @@ class Samples:
         self._jobs: dict[str, dict[int, deque[Sample]]] = {}
         self._facts: dict[tuple[str, int], StackFacts | None] = {}
 
-    def add(self, job: str, part: wire.CapturePart, now_s: float) -> None:
+    def add(self, job: str, part: wire.CapturePart, now_s: float, *, is_kept: bool = True) -> None:
         """Keep one part; parts without stacks tell nothing here."""
         if not part.stacks:
             return
         kept = self._jobs.setdefault(job, {}).setdefault(part.rank, deque(maxlen=PER_RANK))
         if kept and kept[-1].part.pid != part.pid:
             kept.clear()
-        sample = Sample(part=part, taken_s=now_s - part.age_s, capture=part.capture)
+        sample = Sample(
+            part=part, taken_s=now_s - part.age_s, capture=part.capture, is_kept=is_kept
+        )
         at = len(kept)
         while at and kept[at - 1].taken_s > sample.taken_s:
             at -= 1

@@ -15,6 +15,7 @@ SPAWN = (
     "--multiprocessing-fork",
 )
 TRACKER = ("python", "-c", "from multiprocessing.resource_tracker import main;main(7)")
+FORK_SERVER = ("python", "-c", "from multiprocessing.forkserver import main; main(5, 6, [])")
 INDUCTOR = ("python", "/x/torch/_inductor/compile_worker/__main__.py", "--workers=8")
 
 
@@ -25,7 +26,9 @@ INDUCTOR = ("python", "/x/torch/_inductor/compile_worker/__main__.py", "--worker
         ("pt_data_worker", SPAWN, "", "loader"),
         ("python", SPAWN, "", "loader"),
         ("python", RANK, "", "loader"),
-        ("python", TRACKER, "", "other"),
+        ("python", TRACKER, "", "helper"),
+        ("python", FORK_SERVER, "", "helper"),
+        ("python", FORK_SERVER, "helper", "loader"),
         ("python", INDUCTOR, "", "compile"),
         ("python", INDUCTOR, "compile", "compile"),
         ("ptxas", ("/usr/local/cuda/bin/ptxas", "-O3"), "", "compile"),

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hangwatch_agent.wire import ChildFacts, ProcessFacts
+from hangwatch_server import kernel_waits
 from hangwatch_server.diagnose import process
 from hangwatch_server.diagnose.blame import leaving
 from hangwatch_server.diagnose.process import Fate
@@ -20,6 +21,7 @@ _BY_ACTIVITY = {
     Activity.DATALOADER: Condition.IN_DATALOADER,
     Activity.CHECKPOINT: Condition.IN_CHECKPOINT,
     Activity.COMPILE: Condition.IN_COMPILE,
+    Activity.GPU: Condition.GPU_BUSY,
     Activity.LOCK: Condition.IN_LOCK,
     Activity.SHUTDOWN: Condition.FINISHED,
     Activity.MODEL_LOADING: Condition.IN_USER_CODE,
@@ -29,6 +31,7 @@ _BY_ACTIVITY = {
 _DETAIL = {
     Activity.MODEL_LOADING: "it is loading a model",
     Activity.EVALUATION: "it is evaluating",
+    Activity.GPU: "it waits for work on its GPU",
     Activity.RENDEZVOUS: "it waits in a rendezvous",
 }
 
@@ -89,8 +92,8 @@ def _by_process(facts: ProcessFacts, where: str) -> State | None:
     if facts.state in process.STOPPED_STATES:
         return State(Condition.STOPPED, where, "it was stopped by a signal")
     if facts.state == "D":
-        wchan = f" in {facts.wchan}" if facts.wchan else ""
-        return State(Condition.UNINTERRUPTIBLE, where, f"it sleeps uninterruptibly{wchan}")
+        asleep = f"it sleeps uninterruptibly{_in_kernel(facts.wchan)}"
+        return State(Condition.UNINTERRUPTIBLE, where, asleep)
     if facts.is_gil_held:
         detail = "its threads answer only outside of Python: the interpreter lock is held"
         return State(Condition.GIL_HELD, where, detail)
@@ -110,8 +113,6 @@ def _by_stack(
     detail = stack.detail or _DETAIL.get(stack.activity, "")
     if condition is Condition.IN_DATALOADER:
         detail = _loader_detail(facts, detail)
-    elif condition is Condition.IN_LOCK and stack.lock_holder:
-        detail = f"the lock seems to be held at {stack.lock_holder}"
     elif condition is Condition.IN_USER_CODE and _has_left(looked, rank, stack, waiting):
         return State(Condition.FINISHED, stack.where, "the others still train")
     return State(condition, stack.where, detail)
@@ -124,13 +125,21 @@ def _has_left(looked: Survey, rank: int, stack: StackFacts, waiting: Sequence[St
     return leaving.has_left(stack, beat.process, waiting)
 
 
+def _in_kernel(wchan: str) -> str:
+    """` in nfs_wait_bit_killable (waits for the NFS server)`."""
+    if wchan in ("", "0"):
+        return ""
+    what = kernel_waits.words(wchan)
+    return f" in {wchan} (waits for {what})" if what else f" in {wchan}"
+
+
 def _loader_detail(facts: ProcessFacts, at: str) -> str:
     """Where its loader workers are (`at`, from their stacks) and what the kernel says of one."""
     child = stuck_child(facts)
     if child is not None:
-        wchan = f" in {child.wchan}" if child.wchan else ""
         state = "D state" if child.state == "D" else "stopped state"
-        return f"worker {child.pid} is in {state}{wchan}" + (f"; {at}" if at else "")
+        stuck = f"worker {child.pid} is in {state}{_in_kernel(child.wchan)}"
+        return f"{stuck}; {at}" if at else stuck
     loaders = [c for c in facts.children if c.role == "loader"]
     if len(loaders) == 1 and loaders[0].wchan not in ("", "0"):
         asleep = f"sleeps in {loaders[0].wchan}"

@@ -84,7 +84,7 @@ def _of_culprit(survey: Survey, op: PendingOp, rank: int) -> Iterator[Evidence]:
         times = f", the same in {stack.same_leaf_captures} captures"
         repeated = times if stack.same_leaf_captures > 1 else ""
         text = f"Rank {rank} is at {stack.where or stack.leaf}{repeated}."
-        yield Evidence(kind="stack", text=text, capture=stack.capture)
+        yield Evidence(kind="stack", text=text, capture=stack.capture if stack.is_kept else "")
 
 
 def _standing_text(rank: int, entered: int | None, is_exact: bool) -> str:

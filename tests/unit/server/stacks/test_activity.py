@@ -42,6 +42,18 @@ def facts_of(process: wire.ProcessStacks, wchan: str = "") -> StackFacts:
         ("atexit", Activity.SHUTDOWN, ""),
         ("mplock", Activity.USER_CODE, ""),
         ("async", Activity.USER_CODE, ""),
+        ("subprocess_run", Activity.USER_CODE, ""),
+        ("join_spawn", Activity.USER_CODE, ""),
+        ("mpqueue", Activity.LOCK, ""),
+        ("process_pool", Activity.LOCK, ""),
+        ("class_lock", Activity.LOCK, ""),
+        ("socket_read", Activity.USER_CODE, ""),
+        ("file_lock", Activity.USER_CODE, ""),
+        ("dcp_save", Activity.CHECKPOINT, ""),
+        ("dcp_async_save", Activity.CHECKPOINT, ""),
+        ("torch_load", Activity.MODEL_LOADING, ""),
+        ("torch_compile", Activity.COMPILE, ""),
+        ("loader_spawn", Activity.DATALOADER, ""),
     ],
 )
 def test_recorded_stack_is_recognised(name: str, activity: Activity, op: str) -> None:
@@ -70,7 +82,53 @@ def test_wait_in_backward_is_told_apart_from_other_waits() -> None:
 
 
 def test_lock_names_the_frame_that_seems_to_hold_it() -> None:
-    assert facts_of(recorded.process("lock")).lock_holder == "refresher at prog.py:10 in refresh"
+    holder = facts_of(recorded.process("lock")).lock_holder
+
+    assert holder == "thread 'refresher' at prog.py:10 in refresh"
+
+
+def test_lock_of_a_class_is_held_where_that_class_took_it() -> None:
+    facts = facts_of(recorded.process("class_lock"))
+
+    assert facts.detail == "thread 'writer' seems to hold it at prog.py:17 in flush"
+    assert facts.waits_on == "thread"
+
+
+def test_wait_for_an_asynchronous_save_names_the_thread_that_writes() -> None:
+    facts = facts_of(recorded.process("dcp_async_save"))
+
+    assert facts.detail.startswith("waits for thread 'AsyncCheckpointExecutor_0' at pathlib.py:")
+
+
+@pytest.mark.parametrize(
+    ("name", "wchan", "detail"),
+    [
+        ("socket_read", "wait_woken", "waits for the network"),
+        ("http_read", "wait_woken", "waits for the network"),
+        ("file_lock", "locks_lock_inode_wait", "waits for a file lock"),
+    ],
+)
+def test_kernel_tells_what_user_code_waits_for(name: str, wchan: str, detail: str) -> None:
+    assert facts_of(recorded.process(name), wchan).detail == detail
+
+
+def test_wait_for_the_gpu_is_told_by_python_and_by_native_frames() -> None:
+    python = recorded.stack(
+        ("synchronize", f"{TORCH}/cuda/__init__.py", 1080), ("step", "/home/u/train.py", 5)
+    )
+    frames = (
+        wire.Frame(name="cudaStreamSynchronize", file="libcudart.so.12", line=0, is_native=True),
+        wire.Frame(name="step", file="/home/u/train.py", line=5),
+    )
+    thread = wire.Thread(pid=1, thread_id=1, name="MainThread", frames=frames, is_active=True)
+    item = wire.ProcessStacks(pid=1, role="main", threads=(thread,))
+
+    assert [facts_of(found).activity for found in (python, item)] == [Activity.GPU] * 2
+
+
+def test_wait_that_may_be_a_lock_or_a_work_is_marked() -> None:
+    assert facts_of(recorded.process("async"), wchan="futex_wait_queue").is_opaque
+    assert not facts_of(recorded.process("class_lock"), wchan="futex_wait_queue").is_opaque
 
 
 def test_thread_that_sleeps_is_in_no_lock_when_the_kernel_says_so() -> None:

@@ -92,7 +92,7 @@ def test_stuck_loader_worker_is_told_with_its_kernel_function() -> None:
 
     found = diagnose(one_missing(culprit))[0]
 
-    assert found.culprits[0].detail == "worker 831 is in D state in nfs4"
+    assert found.culprits[0].detail == "worker 831 is in D state in nfs4 (waits for the NFS server)"
     assert any("D state" in hint for hint in found.hints)
 
 
@@ -260,7 +260,7 @@ def test_path_leads_across_groups_to_the_culprit() -> None:
         (1, "dp-1 all_reduce #4", (3,)),
     ]
     assert steps[2].rank == 3
-    assert steps[2].waits_in == "waits for a lock: train.py:88 in step"
+    assert steps[2].waits_in == "waits for a lock or queue: train.py:88 in step"
     assert path(snapshot, 3) == ()
     found = diagnose(snapshot)[0]
     assert (found.culprit_ranks, found.waiting) == ("3", "0-2")

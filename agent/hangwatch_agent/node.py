@@ -22,6 +22,7 @@ KEEP_GONE_S = 600.0
 FACTS_EVERY_S = 1.0
 RECORD_DUE_S = 0.9  # the probe writes once a second
 UNREADABLE_GRACE_S = 10.0
+ORPHAN_MARGIN_TICKS = 2 * procfs.TICKS_PER_S  # an end may be noticed this late
 
 
 @dataclass
@@ -87,6 +88,7 @@ class Node:
         self._unclaimed: dict[Path, float] = {}  # refused or dead at first sight, since when
         self._bare_found: list[Candidate] = []
         self._tracked: dict[Identity, Tracked] = {}
+        self._below_ranks: set[tuple[int, int]] = set()  # (pid, start) of ranks' descendants
         self._facts_at_s = 0.0
 
     @property
@@ -112,6 +114,9 @@ class Node:
             if not item.process.is_gone:
                 below = children.descendants(item.identity.pid, self._table.by_parent)
                 item.process.adopt_children(below)
+                self._below_ranks.update((stat.pid, stat.start_ticks) for stat in below)
+        alive = {(stat.pid, stat.start_ticks) for stat in self._table.by_pid.values()}
+        self._below_ranks &= alive
         self._collect(now_s)
 
     def poll(self, now_s: float, now_ns: int) -> None:
@@ -205,7 +210,8 @@ class Node:
     def _update(self, now_s: float) -> None:
         """Believe or refuse new records, then decide anew which processes are ranks."""
         self._claim_new(now_s)
-        chosen = discover.select([*self._record_candidates(), *self._bare_found])
+        bare = (candidate for candidate in self._bare_found if not self._is_orphan(candidate))
+        chosen = discover.select([*self._record_candidates(), *bare])
         # The oldest first: of two users with one launch key, who came later is the impostor.
         for candidate in sorted(chosen, key=lambda item: item.identity.start_ticks):
             self._track(candidate, now_s)
@@ -213,6 +219,23 @@ class Node:
         for identity, item in list(self._tracked.items()):
             if identity not in kept and not item.process.is_gone and self._exists(identity):
                 del self._tracked[identity]  # it turned out to be a worker or a launcher
+
+    def _is_orphan(self, candidate: Candidate) -> bool:
+        """Whether it is what a rank that ended has left behind: a worker that inherited RANK.
+
+        Either it was seen below a rank, or it ran already while the rank did: what takes a rank's
+        place starts after the rank has gone.
+        """
+        identity = candidate.identity
+        if (identity.pid, identity.start_ticks) in self._below_ranks:
+            return True
+        return any(
+            item.process.gone_at_ticks is not None
+            and identity.start_ticks < item.process.gone_at_ticks - ORPHAN_MARGIN_TICKS
+            and item.identity.start_ticks < identity.start_ticks
+            and _is_namesake(item.candidate, candidate)
+            for item in self._tracked.values()
+        )
 
     def _claim_new(self, now_s: float) -> None:
         for path in records.scan(self._run_dir):
@@ -321,6 +344,16 @@ class Node:
             return
         if _is_dead(record, self._table, self._proc):
             _remove(path)
+
+
+def _is_namesake(gone: Candidate, candidate: Candidate) -> bool:
+    """Whether both stand for the same place in the same launch, as their environments say."""
+    names = ("RANK", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "HANGWATCH_LAUNCH_ID")
+    return gone.rank == candidate.rank and all(
+        gone.environ.get(name) == candidate.environ.get(name)
+        for name in names
+        if name in gone.environ
+    )
 
 
 def _is_recent(record: Record) -> bool:

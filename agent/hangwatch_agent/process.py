@@ -35,20 +35,39 @@ class Identity:
 
 
 class Share:
-    """CPU share of one thread or process over a sliding window, from its tick counts."""
+    """Share of a sliding window that a growing count of time takes, in units of `per_s`."""
 
-    def __init__(self) -> None:
+    def __init__(self, per_s: float = procfs.TICKS_PER_S) -> None:
+        self._per_s = per_s
         self._samples: deque[tuple[float, int]] = deque(maxlen=64)
 
-    def add(self, now_s: float, ticks: int) -> float | None:
-        """Record a sample; the share of one core over the window, None before there are two."""
-        self._samples.append((now_s, ticks))
+    def add(self, now_s: float, count: int) -> float | None:
+        """Record a sample; the share of the window, None before there are two."""
+        self._samples.append((now_s, count))
         while len(self._samples) > 2 and self._samples[1][0] <= now_s - SHARE_WINDOW_S:
             self._samples.popleft()
-        first_s, first_ticks = self._samples[0]
+        first_s, first = self._samples[0]
         if now_s <= first_s:
             return None
-        return max(0.0, (ticks - first_ticks) / procfs.TICKS_PER_S / (now_s - first_s))
+        return max(0.0, (count - first) / self._per_s / (now_s - first_s))
+
+
+class Stillness:
+    """Since when the kernel has not run a thread at all.
+
+    Exact where a share of CPU time is not: a thread in a blocking wait is never run, one that
+    polls or trains in small steps is.
+    """
+
+    def __init__(self) -> None:
+        self._slices: int | None = None
+        self._since_s = 0.0
+
+    def add(self, now_s: float, slices: int) -> float:
+        """For how long it has stood still, as far as this has been watched."""
+        if slices != self._slices:
+            self._slices, self._since_s = slices, now_s
+        return now_s - self._since_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +97,13 @@ class Process:
         self.identity = identity
         self.children: dict[int, Child] = {}
         self.gone_at_s: float | None = None
+        self.gone_at_ticks: int | None = None  # on the clock that start_ticks is on
         self._proc = proc
         self._error_file = error_file
         self._error_text = ""
         self._main_share = Share()
+        self._main_delay = Share(per_s=1e9)
+        self._main_stillness = Stillness()
         self._oom = proc.oom_kills(identity.pid)
         self._zombie_status: int | None = None
         self._arguments = proc.arguments(identity.pid)
@@ -121,6 +143,7 @@ class Process:
             stat = self._proc.stat(self.identity.pid)
             if stat is None or stat.start_ticks != self.identity.start_ticks:
                 self.gone_at_s = now_s
+                self.gone_at_ticks = procfs.ticks_now()
             else:
                 self._last = self._facts(stat, now_s)
         if self.is_gone or self._last.state in "ZX":
@@ -131,6 +154,7 @@ class Process:
         pid = self.identity.pid
         self._note_zombie(stat)
         main = self._proc.main_thread(pid) or stat
+        ran = self._proc.main_schedule(pid)
         return wire.ProcessFacts(
             # The main thread's state: it is the one that trains. A stop concerns all threads.
             state=stat.state if stat.state in "ZXTt" else main.state,
@@ -138,6 +162,8 @@ class Process:
             cpu_s=stat.cpu_ticks / procfs.TICKS_PER_S,
             main_cpu_s=main.cpu_ticks / procfs.TICKS_PER_S,
             main_cpu_share=self._main_share.add(now_s, main.cpu_ticks),
+            main_still_s=self._main_stillness.add(now_s, ran.slices) if ran else None,
+            main_delay_share=self._main_delay.add(now_s, ran.delay_ns) if ran else None,
             io_bytes=self._proc.io_bytes(pid),
             threads=stat.threads,
             children=tuple(self._children(now_s)),

@@ -7,6 +7,7 @@ returns None when the process is gone or may not be read: for a watcher both are
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +46,22 @@ def parse_stat(text: str) -> Stat | None:
         start_ticks=int(fields[19]),
         exit_status=int(fields[49]) if len(fields) > 49 else 0,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How the kernel has run a thread so far (/proc/PID/task/TID/schedstat)."""
+
+    delay_ns: int  # ready to run, and waiting for a core
+    slices: int  # how often it was run
+
+
+def parse_schedule(text: str) -> Schedule | None:
+    """Parse schedstat's three numbers: time on a core, time ready without one, times run."""
+    fields = text.split()
+    if len(fields) != 3 or not all(field.isdecimal() for field in fields):
+        return None
+    return Schedule(delay_ns=int(fields[1]), slices=int(fields[2]))
 
 
 def parse_uids(status: str) -> frozenset[int]:
@@ -127,6 +144,10 @@ class Procfs:
         text = self._text(f"{pid}/task/{pid}/stat")
         return parse_stat(text) if text else None
 
+    def main_schedule(self, pid: int) -> Schedule | None:
+        """None also where the kernel keeps no such statistics."""
+        return parse_schedule(self._text(f"{pid}/task/{pid}/schedstat") or "")
+
     def wchan(self, pid: int) -> str:
         text = self._text(f"{pid}/wchan") or ""
         return "" if text == "0" else text
@@ -182,6 +203,11 @@ class Procfs:
             return None
         finally:
             os.close(descriptor)
+
+
+def ticks_now() -> int:
+    """The present on the clock of Stat.start_ticks: ticks since the machine started."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_S)
 
 
 def oom_kills_in(file: Path) -> int | None:

@@ -22,6 +22,7 @@ from hangwatch_agent.node import Node, Tracked
 
 CALM_S = 5.0  # between two looks at this node: eight ranks are each seen every 40 s
 QUICK_S = 3.0  # between two looks at one rank of a job in which something stands still
+QUIET_S = 3.0  # its main thread has not run at all
 SHARE = 0.006  # of a core; with the rest of the agent it stays below one percent
 MOST_S = 3.0  # saved up: about a hundred looks
 FIRST_S = 1.0
@@ -52,7 +53,7 @@ class Subject:
     """A rank that may be looked at."""
 
     key: Key
-    is_quiet: bool  # its main thread has used no CPU for some seconds
+    is_quiet: bool  # its main thread has not run for some seconds
 
 
 @dataclass
@@ -164,7 +165,8 @@ def _is_bare(item: Tracked, now_s: float) -> bool:
 
 
 def _is_quiet(item: Tracked) -> bool:
-    return item.facts.main_cpu_share == 0.0
+    still_s = item.facts.main_still_s
+    return item.facts.main_cpu_share == 0.0 if still_s is None else still_s >= QUIET_S
 
 
 def _place(part: wire.CapturePart) -> str:

@@ -141,7 +141,9 @@ def _check_rank(beat: wire.RankBeat) -> None:
     _texts((beat.launch, beat.script, beat.phase, beat.process.exit_reason, *beat.lacks))
     if beat.gpu is not None:
         _check_gpu(beat.gpu)
-    _numbers((beat.beat_age_s, beat.phase_s, beat.phase_limit_s, beat.process.main_cpu_share))
+    _numbers((beat.beat_age_s, beat.phase_s, beat.phase_limit_s))
+    process = beat.process
+    _numbers((process.main_cpu_share, process.main_still_s, process.main_delay_share))
     _numbers(wait.age_s for wait in beat.waits)
     _numbers(call.age_s for call in beat.calls)
     for group in beat.groups:

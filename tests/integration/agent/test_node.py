@@ -72,6 +72,67 @@ def test_bare_rank_is_adopted_only_when_asked(
     assert (beat.rank, beat.depth, beat.is_rank_certain) == (1, wire.Depth.BARE, False)
 
 
+def test_child_that_outlives_its_rank_does_not_take_its_place(
+    run_dir: Path, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    rank = start("-c", FAMILY, **BARE, HANGWATCH_RUN_DIR=str(run_dir))
+    node = make.node_of(run_dir)
+
+    def child() -> int | None:
+        make.look(node)
+        return next((pid for item in node.tracked for pid in item.process.children), None)
+
+    orphan = make.wait_for(child, "the child is seen")
+    rank.kill()
+    rank.wait()
+    node.scan(time.monotonic())
+    node.poll(time.monotonic() + 2, time.monotonic_ns())
+    node.scan(time.monotonic() + 3)
+
+    assert process.default_proc().stat(orphan) is not None
+    assert [(item.identity.pid, item.facts.state) for item in node.tracked] == [(rank.pid, "gone")]
+
+
+def test_worker_never_seen_below_its_rank_does_not_take_its_place_either(
+    run_dir: Path, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    environ = {**BARE, "HANGWATCH_RUN_DIR": str(run_dir)}
+    rank = start("-c", make.SLEEPER, **environ)
+    node = make.node_of(run_dir)
+    make.wait_for(lambda: make.look(node) or node.tracked, "the rank is found")
+    worker = start("-c", make.SLEEPER, **environ)  # as one that was forked between two scans
+    ticks = process.default_proc().stat(worker.pid)
+    assert ticks is not None
+    rank.kill()
+    rank.wait()
+    node.poll(time.monotonic() + 2, time.monotonic_ns())
+    (item,) = node.tracked
+    item.process.gone_at_ticks = ticks.start_ticks + 1000  # it ended ten seconds later
+
+    node.scan(time.monotonic() + 3)
+
+    assert [item.identity.pid for item in node.tracked] == [rank.pid]
+
+
+def test_main_thread_that_blocks_is_still_and_says_for_how_long(
+    run_dir: Path, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    rank = start("-c", make.SLEEPER, **BARE, HANGWATCH_RUN_DIR=str(run_dir))
+    assert rank.stdout is not None
+    rank.stdout.readline()
+    node = make.node_of(run_dir)
+    make.look(node)
+    now_s = time.monotonic()
+
+    def still_s() -> float | None:
+        node.poll(now_s + 5, time.monotonic_ns())
+        node.poll(now_s + 10, time.monotonic_ns())
+        found = node.tracked[0].facts.main_still_s
+        return found if found and found >= 5 else None
+
+    assert make.wait_for(still_s, "the main thread is seen to stand still") >= 5
+
+
 def test_process_of_the_own_run_dir_is_a_bare_rank_and_its_child_is_not(
     run_dir: Path, start: Callable[..., subprocess.Popen[bytes]]
 ) -> None:

@@ -10,7 +10,14 @@ import pytest
 
 from hangwatch_agent import procfs
 from hangwatch_agent.payload import ExitPayload
-from hangwatch_agent.process import ExitFacts, Share, error_message, exit_of, read_error_file
+from hangwatch_agent.process import (
+    ExitFacts,
+    Share,
+    Stillness,
+    error_message,
+    exit_of,
+    read_error_file,
+)
 
 EXITED_3 = 3 << 8
 
@@ -25,6 +32,15 @@ def test_share_is_measured_over_the_last_seconds_only() -> None:
 
     assert busy[-1] == pytest.approx(1.0)
     assert idle[-1] == pytest.approx(0.0)
+
+
+def test_thread_is_still_since_it_last_ran() -> None:
+    stillness = Stillness()
+
+    still = [stillness.add(now_s, slices) for now_s, slices in ((1.0, 7), (3.0, 7), (4.0, 8))]
+
+    assert still == [0.0, 2.0, 0.0]
+    assert stillness.add(9.0, 8) == 5.0
 
 
 def end(

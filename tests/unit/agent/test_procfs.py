@@ -50,3 +50,9 @@ def test_oom_kills_are_found_in_both_files() -> None:
     assert procfs.parse_oom_kills("low 0\noom 3\noom_kill 2\n") == 2
     assert procfs.parse_oom_kills("oom_kill_disable 0\nunder_oom 0\noom_kill 1\n") == 1
     assert procfs.parse_oom_kills("") is None
+
+
+def test_schedule_gives_delay_and_slices_and_nothing_where_there_is_none() -> None:
+    assert procfs.parse_schedule("43647879 5734675 14\n") == procfs.Schedule(5734675, 14)
+    assert procfs.parse_schedule("") is None
+    assert procfs.parse_schedule("1 2") is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hangwatch_agent.wire import Depth
 from hangwatch_server.diagnose import process, standing
 from hangwatch_server.diagnose.coverage import coverage
 from hangwatch_server.diagnose.process import Fate
@@ -44,11 +45,14 @@ def _still_s(looked: Survey) -> float | None:
     times: list[float] = []
     for rank, view in looked.snapshot.ranks.items():
         beat = view.beat
-        if beat is None or beat.is_destroyed or not beat.groups:
+        if beat is None or beat.is_destroyed:
             continue
         if looked.fate(rank) in (Fate.GONE, Fate.SILENT, Fate.LATE):
             continue
-        times.append(standing.quiet_s(view))
+        if beat.groups:
+            times.append(standing.quiet_s(view))
+        elif beat.depth is Depth.BARE and beat.process.main_still_s is not None:
+            times.append(beat.process.main_still_s + view.age_s)
     return min(times) if times else None
 
 

@@ -32,10 +32,23 @@ def known(frames: Sequence[wire.Frame]) -> Reading | None:
         activity = _of_frame(frame, has_user_inside)
         if activity is Activity.COLLECTIVE:
             return _collective(python, index)
+        if activity is Activity.RENDEZVOUS:
+            return Reading(activity=activity, op=_rendezvous(python, index))
         if activity is not None:
             return Reading(activity=activity)
         has_user_inside = has_user_inside or not frame_text.is_framework(frame)
     return None
+
+
+def _rendezvous(python: Sequence[wire.Frame], index: int) -> str:
+    """The call that the user wrote: init_process_group, new_group or one of its like."""
+    name = ""
+    for frame in python[index:]:
+        if not frame_text.is_framework(frame):
+            break
+        called = frame_text.function(frame.name)
+        name = called if called in rules.RENDEZVOUS else name
+    return name
 
 
 def _of_frame(frame: wire.Frame, has_user_inside: bool) -> Activity | None:

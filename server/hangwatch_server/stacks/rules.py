@@ -25,7 +25,7 @@ OPS = frozenset(
         "recv_object_list", "_coalescing_manager", "_all_gather_base", "_reduce_scatter_base",
     }
 )  # fmt: skip
-_RENDEZVOUS = frozenset(
+RENDEZVOUS = frozenset(
     {
         "init_process_group", "new_group", "new_subgroups", "new_subgroups_by_enumeration",
         "_new_group_with_tag", "_new_process_group_helper", "_store_based_barrier", "split_group",
@@ -114,7 +114,7 @@ FRAMEWORK_RULES: tuple[Rule, ...] = (
     Rule(Activity.COLLECTIVE, _in("torch/distributed/_functional_collectives")),
     Rule(Activity.COLLECTIVE, _named("torch/", _HIDDEN_OPS)),
     Rule(Activity.GPU, _waits_for_gpu),
-    Rule(Activity.RENDEZVOUS, _named(C10D, _RENDEZVOUS)),
+    Rule(Activity.RENDEZVOUS, _named(C10D, RENDEZVOUS)),
     Rule(Activity.RENDEZVOUS, _in("torch/distributed/rendezvous.py")),
     Rule(Activity.RENDEZVOUS, _in("torch/distributed/elastic/rendezvous/")),
     Rule(Activity.SHUTDOWN, _named(C10D, _SHUTDOWN)),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hangwatch_server.diagnose import standing
 from hangwatch_server.diagnose.blame import confidence
+from hangwatch_server.diagnose.pending import seen
 from hangwatch_server.diagnose.pending.ops import PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
@@ -33,8 +34,8 @@ def of(
             [confidence.TIE if is_tie else confidence.MISMATCH], competing=root.competing
         )
     if kind is Kind.DEADLOCK:
-        seen = all(_is_seen_waiting(looked, rank) for rank in ranks[:_MAX_LOOKED_AT])
-        weight = confidence.CYCLE if seen else confidence.CYCLE_BY_COUNTERS
+        are_seen = all(_is_seen_waiting(looked, rank) for rank in ranks[:_MAX_LOOKED_AT])
+        weight = confidence.CYCLE if are_seen else confidence.CYCLE_BY_COUNTERS
         return confidence.combine(
             [weight], competing=root.competing, factor=_guess_factor(waiting, ranks)
         )
@@ -44,7 +45,8 @@ def of(
             if kind is Kind.INCOMPLETE_RENDEZVOUS
             else confidence.EVERYBODY_ARRIVED
         )
-        return confidence.combine([weight], competing=root.competing)
+        factor = confidence.BY_STACKS if seen.is_bare(looked) else 1.0
+        return confidence.combine([weight], competing=root.competing, factor=factor)
     proofs = [min(_proof(looked, root, rank) for rank in ranks[:_MAX_LOOKED_AT])]
     if root.is_certain and _explains_most(waiting, ranks, victims):
         proofs.append(confidence.EXPLAINS_MOST)
@@ -124,7 +126,8 @@ def _guess_factor(waiting: WaitGraph, ranks: Sequence[int]) -> float:
         waits.is_ambiguous(waiting.survey, waiting.ranks[node], waiting.successors[node])
         for node in nodes
     )
-    return confidence.GUESSED_EDGE if is_guess else 1.0
+    factor = confidence.BY_STACKS if seen.is_bare(waiting.survey) else 1.0
+    return factor * (confidence.GUESSED_EDGE if is_guess else 1.0)
 
 
 def _is_seen_waiting(looked: Survey, rank: int) -> bool:

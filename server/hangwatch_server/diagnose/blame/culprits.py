@@ -14,6 +14,7 @@ from hangwatch_server.model import Condition, Culprit, Kind
 
 _ROOT_WEIGHT = {Kind.STALLED_COLLECTIVE: 0.7}
 _UNCERTAIN_WEIGHT = 0.4
+_P2P = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv"})
 
 
 @dataclass(slots=True)
@@ -101,7 +102,7 @@ def _kind(looked: Survey, root: Root, ranks: Sequence[int]) -> Kind:
         return Kind.INCOMPLETE_RENDEZVOUS
     if not ranks:
         return Kind.STALLED_COLLECTIVE
-    if forms == {Form.P2P}:
+    if forms == {Form.P2P} or (forms == {Form.SEEN} and root.feeds[0].op in _P2P):
         return Kind.UNMATCHED_P2P
     return Kind.STALLED_COLLECTIVE if _entered_all(looked, root, ranks) else Kind.MISSING_RANKS
 

@@ -19,6 +19,7 @@ class Form(StrEnum):
     MONITORED_BARRIER = "monitored_barrier"
     P2P = "p2p"
     RENDEZVOUS = "rendezvous"
+    SEEN = "seen"  # by stacks alone: which call of which group is not known
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,7 +37,7 @@ class PendingOp:
     stalled_s: float = 0.0
     peer: int | None = None  # P2P: whom `have` waits for
     is_mismatch: bool = False
-    detail: str = ""  # rendezvous: the init method
+    detail: str = ""  # rendezvous: the init method; seen: which ranks are where
     is_partial: bool = False  # some members have finished it
 
     @property
@@ -85,7 +86,7 @@ def call_text(op: PendingOp) -> str:
 
 def label(op: PendingOp, group: GroupView | None) -> str:
     """The call with its group in front: "dp-1 all_reduce #29"."""
-    if op.form is Form.RENDEZVOUS:
+    if op.form in (Form.RENDEZVOUS, Form.SEEN):
         return op.op
     return f"{group_name(group)} {call_text(op)}"
 

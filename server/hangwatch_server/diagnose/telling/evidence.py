@@ -16,11 +16,16 @@ from hangwatch_server.diagnose.waiting.wait_graph import Root
 from hangwatch_server.model import Evidence, MismatchSide
 
 _MAX_RANKS = 8
+_BY_STACKS = (
+    "No rank has a probe, so this is known from stacks alone: not which group or which call each "
+    "waits in. Start the job with `hangwatch run` for certainty."
+)
 _KINDS = {
     Form.COLLECTIVE: "counters",
     Form.MONITORED_BARRIER: "call",
     Form.P2P: "call",
     Form.RENDEZVOUS: "rendezvous",
+    Form.SEEN: "stack",
 }
 
 
@@ -63,6 +68,8 @@ def _inside_text(survey: Survey, op: PendingOp) -> str:
     verb = "is" if len(op.have) == 1 else "are"
     where = "waiting in" if op.form is Form.P2P else "inside"
     text = f"{sentences.count(len(op.have))} ({ranges.text(op.have)}) {verb} {where} {call}."
+    if op.form is Form.SEEN:
+        return f"{text} Where they stand: {op.detail}. {_BY_STACKS}"
     return f"{text} Init method: {op.detail}." if op.detail else text
 
 

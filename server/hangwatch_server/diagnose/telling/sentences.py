@@ -65,7 +65,7 @@ def who(culprits: Sequence[Culprit], all_ranks: Sequence[int]) -> str:
 
 def of_call(op: PendingOp, group: GroupView | None) -> str:
     """ "all_reduce #29 of dp-1"."""
-    if op.form is Form.RENDEZVOUS:
+    if op.form in (Form.RENDEZVOUS, Form.SEEN):
         return op.op
     return f"{ops.call_text(op)} of {ops.group_name(group)}"
 
@@ -97,6 +97,8 @@ def summary(
         )
     if kind is Kind.MISMATCH:
         return f"{who(culprits, ranks)} {_disagree(ranks)} with the rest at {call}; {wait}."
+    if op.form is Form.SEEN:
+        return _seen(op, culprits, ranks, wait)
     if not ranks:
         return f"All ranks have entered {call} and none finishes; {wait}. No rank is to blame."
     if entered:
@@ -109,6 +111,18 @@ def summary(
         text = f"{who(culprits, ranks)} never posted the {half} that rank {waiter} waits for in"
         return f"{text} {call}; {wait}.{_and(culprits)}"
     return f"{who(culprits, ranks)} never entered {call}; {wait}.{_and(culprits)}"
+
+
+def _seen(op: PendingOp, culprits: Sequence[Culprit], ranks: Sequence[int], wait: str) -> str:
+    """Of a job whose stacks are all that is known."""
+    if ranks:
+        verb = "is" if len(ranks) == 1 else "are"
+        text = f"{who(culprits, ranks)} {verb} not inside {op.op}, and the others are"
+        return f"{text}; {wait}.{_and(culprits)}"
+    return (
+        f"Every rank that can be seen waits inside a collective and none goes on: {op.detail}; "
+        f"{wait}. Stacks alone do not tell who is to blame."
+    )
 
 
 def tie(call: str, sides: Sequence[str], victims: int, stalled_s: float) -> str:

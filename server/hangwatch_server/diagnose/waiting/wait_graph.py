@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from hangwatch_server.diagnose.calls import mismatch
 from hangwatch_server.diagnose.calls.signature import Vote
-from hangwatch_server.diagnose.pending import collectives, monitored, p2p, rendezvous
+from hangwatch_server.diagnose.pending import collectives, monitored, p2p, rendezvous, seen
 from hangwatch_server.diagnose.pending.ops import PendingOp
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.diagnose.waiting import graph, waits
@@ -61,6 +61,7 @@ def build(survey: Survey) -> WaitGraph:
         *p2p.pending(survey),
         *monitored.pending(survey),
         *rendezvous.pending(survey),
+        *seen.pending(survey),
     ]
     pending.sort(key=lambda op: op.sort_key)
     votes = mismatch.mark(survey, pending)

@@ -45,7 +45,11 @@ def is_ambiguous(survey: Survey, rank: int, mine: list[int]) -> bool:
 
 
 def _of_rank(survey: Survey, pending: list[PendingOp], rank: int, mine: list[int]) -> list[int]:
-    if survey.fate(rank) in _NO_ACCOUNT or survey.is_outside(rank):
+    if survey.fate(rank) in _NO_ACCOUNT:
+        return []
+    if any(pending[index].form is Form.SEEN for index in mine):
+        return mine  # its stack is the reason why it counts as waiting
+    if survey.is_outside(rank):
         return []
     started = _running(pending, rank, mine)
     if started is not None:

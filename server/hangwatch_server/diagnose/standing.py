@@ -89,15 +89,22 @@ def _completed(group: GroupBeat) -> int:
 
 
 def _fronts(group: GroupBeat, entered: int | None) -> tuple[Entry, ...]:
+    waiting: list[Entry] = []
     if group.are_entries_current:
         waiting = [entry for entry in group.entries if not entry.is_retired]
-        if waiting and group.finished is not None:
-            waiting = [entry for entry in waiting if entry.seq > group.finished]
+    if group.finished is None:
         return tuple(waiting)
-    if group.finished is None or entered is None or entered <= group.finished:
-        return ()
-    seq = group.finished + 1
+    waiting = [entry for entry in waiting if entry.seq > group.finished]
+    front = group.finished + 1
+    is_known = bool(waiting) and waiting[0].seq == front
+    if is_known or entered is None or entered < front:
+        return tuple(waiting)
+    return (_unseen_front(group, front), *waiting)
+
+
+def _unseen_front(group: GroupBeat, seq: int) -> Entry:
+    """NCCL's next collective by its counters, where the ring has wrapped over it or is old."""
     known = next((entry for entry in group.entries if entry.seq == seq), None)
     has_started = None if group.started is None else group.started >= seq
     op = known.op if known is not None else ""
-    return (Entry(seq=seq, op=op, is_retired=False, is_started=has_started),)
+    return Entry(seq=seq, op=op, is_retired=False, is_started=has_started)

@@ -18,6 +18,7 @@ from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.model import GroupView
 
 _UNABLE = frozenset({Fate.HELD, Fate.STOPPED, Fate.GONE})
+_UNHEARD = frozenset({Fate.LATE, Fate.SILENT})
 
 
 def pending(survey: Survey) -> list[PendingOp]:
@@ -25,14 +26,22 @@ def pending(survey: Survey) -> list[PendingOp]:
     for gid, members in survey.standings.items():
         group = survey.snapshot.groups.get(gid)
         if group is not None and any(held.fronts for held in members.values()):
-            found.extend(_of_group(survey, group, members))
+            found.extend(_of_group(survey, group, _of_members(group, members)))
     return found
 
 
-def bound_of(survey: Survey, gid: str) -> Bound:
+def _of_members(group: GroupView, standings: dict[int, Standing]) -> dict[int, Standing]:
+    """Without ranks that speak of a group that they are no member of."""
+    strangers = standings.keys() - set(group.ranks)
+    if not strangers:
+        return standings
+    return {rank: held for rank, held in standings.items() if rank not in strangers}
+
+
+def bound_of(members: dict[int, Standing]) -> Bound:
     """Highest collective of the group that every member is proven to have entered."""
     best = bounds.NOTHING
-    for held in survey.standings.get(gid, {}).values():
+    for held in members.values():
         if held.completed < max(best.seq, 0):
             continue
         seq = _proven(held)
@@ -52,16 +61,22 @@ def _proven(held: Standing) -> int:
 def _of_group(
     survey: Survey, group: GroupView, members: dict[int, Standing]
 ) -> Iterator[PendingOp]:
-    bound = bound_of(survey, group.gid)
+    bound = bound_of(members)
     waiting: dict[int, dict[int, Entry | None]] = {}
     for rank, held in members.items():
-        if held.stall_s < survey.settings.stable_after_s:
+        if held.stall_s < survey.settings.stable_after_s or _is_outdated(survey, rank, held):
             continue
         fronts = [entry for entry in held.fronts if not _is_over(entry, held, bound)]
         if fronts:
             waiting.setdefault(fronts[0].seq, {})[rank] = fronts[0]
     for seq in sorted(waiting):
         yield _op(survey, group, members, seq, waiting[seq], bound)
+
+
+def _is_outdated(survey: Survey, rank: int, held: Standing) -> bool:
+    """It was in ordinary motion when last heard, so what it was in then is long over."""
+    is_unheard = survey.fate(rank) in _UNHEARD
+    return is_unheard and held.group.stall_s < survey.settings.stable_after_s
 
 
 def _is_over(front: Entry, held: Standing, bound: Bound) -> bool:
@@ -138,6 +153,8 @@ def _arrival(
         return "holding" if fate is Fate.STOPPED else "done"
     if held is not None and held.entered is not None and held.entered >= seq:
         is_on_older = bool(held.fronts) and held.fronts[0].seq < seq
+        if is_on_older and fate in _UNHEARD:
+            return "unknown"
         is_blocking = is_on_older or fate in (Fate.STOPPED, Fate.GONE)
         return "holding" if is_blocking else "done"
     if held is not None and held.is_exact and fate is Fate.ALIVE:
@@ -151,7 +168,7 @@ def _arrived_state(fate: Fate, front: Entry | None, is_proven: bool) -> str:
     if fate is Fate.SILENT and not is_proven:
         return "unknown"  # its machine may be what stopped the collective
     if front is not None and front.is_started is False:
-        return "holding"
+        return "unknown" if fate in _UNHEARD else "holding"
     return "have"
 
 

@@ -22,9 +22,14 @@ def pending(survey: Survey) -> list[PendingOp]:
             continue
         for call in view.beat.calls:
             age_s = call.age_s + view.age_s
-            if call.op in _OPS and age_s >= survey.settings.stable_after_s:
+            is_stable = age_s >= survey.settings.stable_after_s
+            if call.op in _OPS and is_stable and _is_possible(survey, rank, call):
                 found.append(_op(survey, rank, call, age_s))
     return found
+
+
+def _is_possible(survey: Survey, rank: int, call: Call) -> bool:
+    return call.peer is None or (call.peer != rank and call.peer in survey.snapshot.ranks)
 
 
 def is_matched(beat: RankBeat, waiter: int, call: Call) -> bool | None:

@@ -114,6 +114,9 @@ def _sides(item: Judged) -> list[tuple[int, ...]]:
 def _representative(waiting: WaitGraph, item: Judged) -> int | None:
     """The lowest waiting rank whose way to the root is known."""
     for rank in item.victims or item.ranks:
-        if waiting.successors[waiting.node_of[rank]]:
+        node = waiting.node_of.get(
+            rank
+        )  # a side of a mismatch may have finished and wait in nothing
+        if node is not None and waiting.successors[node]:
             return rank
     return None

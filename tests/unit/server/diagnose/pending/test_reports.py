@@ -1,0 +1,114 @@
+"""What is made of reports that are old, cut short, or cannot be true."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+from tests.unit.server.diagnose import builders as make
+
+from hangwatch_agent import wire
+from hangwatch_server.diagnose import diagnose
+from hangwatch_server.model import Kind, Link, RankView
+
+
+def nccl(gid: str, done: int, entered: int, *, kept: int = 16, stall_s: float = 12.0) -> object:
+    """A rank that runs ahead: the first unfinished call is started, later ones are queued."""
+    entries = tuple(
+        make.entry(seq, retired=seq <= done, started=seq <= done + 1)
+        for seq in range(1, entered + 1)
+    )
+    return wire.GroupBeat(
+        gid=gid,
+        counter=entered,
+        stall_s=stall_s,
+        seq=entered,
+        entries=entries[-kept:],
+        entries_age_s=1.0,
+        are_entries_current=True,
+        finished=done,
+        started=min(done + 1, entered),
+    )
+
+
+def waiting(number: int) -> RankView:
+    return make.rank(number, make.at("world", 5, 6))
+
+
+def test_front_of_a_late_rank_that_moved_when_last_heard_is_over() -> None:
+    moving = make.at("world", 3, 4, stall_s=0.4)
+    late = make.rank(2, moving, link=Link.LATE, age_s=14.0)
+    views = [waiting(0), make.rank(1, make.at("world", 5)), late]
+
+    found = diagnose(make.snapshot(views, [make.world(0, 1, 2)]))
+
+    assert found[0].culprit_ranks == "1"
+    assert all("#4" not in edge.call for one in found for edge in one.edges)
+
+
+def test_rank_that_stood_still_when_last_heard_is_still_believed() -> None:
+    late = replace(waiting(2), link=Link.LATE, age_s=6.0)
+    views = [waiting(0), make.rank(1, make.at("world", 5)), late]
+
+    found = diagnose(make.snapshot(views, [make.world(0, 1, 2)]))
+
+    assert (found[0].culprit_ranks, found[0].waiting) == ("1", "0,2")
+
+
+def test_late_rank_with_queued_calls_is_not_blamed_beside_the_culprit() -> None:
+    views = [
+        make.rank(0, nccl("world", 5, 6)),
+        make.rank(1, nccl("world", 5, 5)),
+        make.rank(2, nccl("world", 4, 6, stall_s=0.3), link=Link.LATE, age_s=14.0),
+    ]
+
+    found = diagnose(make.snapshot(views, [make.world(0, 1, 2)]))
+
+    assert found[0].culprit_ranks == "1"
+
+
+def test_front_that_wrapped_out_of_the_ring_is_known_by_the_counters() -> None:
+    views = [
+        make.rank(0, nccl("world", 5, 7, kept=1)),
+        make.rank(1, nccl("world", 5, 6)),
+        make.rank(2, nccl("world", 5, 5)),
+    ]
+
+    found = diagnose(make.snapshot(views, [make.world(0, 1, 2)]))
+
+    assert (found[0].culprit_ranks, found[0].seq) == ("2", 6)
+    assert len(found) == 1
+
+
+def test_rank_that_speaks_of_a_group_of_others_is_no_member_of_it() -> None:
+    views = [
+        make.rank(0, make.at("pair", 5, 6)),
+        make.rank(1, make.at("pair", 5)),
+        make.rank(2, make.at("pair", 8, 9)),
+    ]
+
+    found = diagnose(make.snapshot(views, [make.group("pair", (0, 1))]))
+
+    assert (found[0].culprit_ranks, found[0].waiting) == ("1", "0")
+
+
+def test_receive_from_a_rank_that_cannot_be_is_no_wait() -> None:
+    calls = tuple(
+        wire.Call(op="recv", gid="world", age_s=9.0, peer=peer, seq=1) for peer in (-1, 0, 7)
+    )
+    view = make.rank(0, make.at("world", 5), calls=calls)
+
+    found = diagnose(make.snapshot([view, make.rank(1)], [make.world(0, 1)]))
+
+    assert found[0].kind in (Kind.NONE, Kind.NO_PROGRESS)
+
+
+def test_side_of_a_mismatch_that_has_finished_needs_no_path() -> None:
+    other = make.at("world", 5)
+    entry = make.entry(6, size=9, retired=True)
+    finished = msgspec.structs.replace(other, entries=(*other.entries, entry), counter=6)
+
+    views = [waiting(0), make.rank(1, finished)]
+    found = diagnose(make.snapshot(views, [make.world(0, 1)]))
+
+    assert found[0].kind is Kind.MISMATCH

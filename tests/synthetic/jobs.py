@@ -129,19 +129,30 @@ def _view(job: Job, rank: int, ring: Ring, later_s: float, rng: Random) -> RankV
 def _beat(
     job: Job, rank: int, plight: Plight, ring: Ring, later_s: float, late_s: float
 ) -> wire.RankBeat:
-    program, place = job.programs[rank], job.place(rank)
     is_over = job.machine.is_over(rank) and rank not in job.plights
-    is_moving = (is_over and bool(program)) or plight.link is Link.LOST
+    is_moving = (is_over and bool(job.programs[rank])) or plight.link is Link.LOST
     if is_moving:
-        ring = replace(ring, is_current=False)
-    stall_s = 0.2 if is_moving else max(0.0, job.stall_s - late_s) + later_s
-    idle_s = 0.2 if is_moving else max(0.0, job.idle_s - late_s) + later_s
+        ring, stall_s, idle_s = replace(ring, is_current=False), 0.2, 0.2
+    else:
+        stall_s = max(0.0, job.stall_s - late_s) + later_s
+        idle_s = max(0.0, job.idle_s - late_s) + later_s
+    return beat_at(job, rank, job.place(rank), stall_s, ring, idle_s=idle_s, later_s=later_s)
+
+
+def beat_at(
+    job: Job,
+    rank: int,
+    place: Place,
+    stall_s: float,
+    ring: Ring | None = None,
+    *,
+    idle_s: float | None = None,
+    later_s: float = 0.0,
+) -> wire.RankBeat:
+    """The report of a rank at this place, where it has stood for `stall_s`."""
+    program, plight = job.programs[rank], job.plights.get(rank, Plight())
     is_blank = plight.is_new or rank in job.uninitialised
-    gids = () if is_blank else job.mesh.of_rank[rank].values()
-    beats = telemetry.group_beats(
-        program, gids, place, job.shape, ring, stall_s=stall_s, idle_s=idle_s
-    )
-    is_gloo = job.shape is Shape.GLOO
+    has_calls = job.shape is Shape.GLOO and not is_blank
     return wire.RankBeat(
         launch=LAUNCH,
         rank=rank,
@@ -156,9 +167,17 @@ def _beat(
         beat_age_s=0.3,
         is_initialised=not is_blank,
         is_destroyed=plight.is_destroyed,
-        groups=beats,
-        calls=telemetry.wrapped_calls(program, place, stall_s) if is_gloo and not is_blank else (),
-        p2p=telemetry.p2p_counts(program, place) if is_gloo and not is_blank else (),
+        groups=telemetry.group_beats(
+            program,
+            () if is_blank else job.mesh.of_rank[rank].values(),
+            place,
+            job.shape,
+            ring or Ring(),
+            stall_s=stall_s,
+            idle_s=stall_s if idle_s is None else idle_s,
+        ),
+        calls=telemetry.wrapped_calls(program, place, stall_s) if has_calls else (),
+        p2p=telemetry.p2p_counts(program, place) if has_calls else (),
         waits=tuple(_older(wait, later_s) for wait in plight.waits),
         gpu=plight.gpu,
     )

@@ -2,90 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from tests.synthetic.jobs import Job
 
 from hangwatch_server import ranges
-from hangwatch_server.model import Finding, Kind
+from hangwatch_server.model import Finding
 
 SURE = 0.6  # a confidence from which a wrong name does harm
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How one answer did."""
+    """How one answer did; `named`, `named_right` and `culprits` count ranks."""
 
     fault: str
     seed: int
-    is_right: bool  # kind and culprits of the first finding
-    is_right_kind: bool
+    is_right: bool  # kind and culprits
     is_condition_right: bool
     is_harmful: bool  # an innocent rank was named with SURE or more
     confidence: float
     said: str
+    named: int = 0
+    named_right: int = 0
+    culprits: int = 0
 
 
-def of_first(job: Job, findings: Sequence[Finding]) -> Mark:
-    """The first finding names whom it should, no more and no fewer, and says the right kind."""
+def of_first(job: Job, findings: Sequence[Finding], unheard: Set[int] = frozenset()) -> Mark:
+    """The first finding names whom it should, no more and no fewer, and says the right kind.
+
+    Where nobody is to blame, an unsure guess at ranks that are `unheard` is no mistake: nothing
+    tells them from a culprit.
+    """
     first, truth = findings[0], job.truth
-    named = frozenset(ranges.parse(first.culprit_ranks)) if first.culprit_ranks else frozenset()
-    is_kind = first.kind in truth.kinds
-    is_named = truth.culprits <= named <= truth.allowed
+    named = _named(first)
+    is_right = truth.culprits <= named <= truth.allowed and first.kind in truth.kinds
+    if not truth.culprits and named and named <= unheard | truth.allowed:
+        is_right = first.confidence < SURE
     return Mark(
         job.fault,
         job.seed,
-        is_kind and is_named,
-        is_kind,
+        is_right,
         _are_conditions_right(job, first),
-        _is_harmful(job, findings),
+        is_harmful(job, findings),
         first.confidence,
-        f"{first.kind.value} {first.culprit_ranks or '-'} {first.confidence}",
+        _said([first]),
+        len(named),
+        len(named & truth.allowed),
+        len(truth.culprits),
     )
 
 
 def of_all(job: Job, findings: Sequence[Finding]) -> Mark:
     """All culprits are named by the findings together, and nobody else is."""
     truth = job.truth
-    named = {rank for one in findings for rank in ranges.parse(one.culprit_ranks)}
-    mark = of_first(job, findings)
-    is_right = truth.culprits <= named <= truth.allowed
-    kinds = {one.kind for one in findings if one.culprit_ranks}
-    said = "; ".join(f"{f.kind.value} {f.culprit_ranks or '-'} {f.confidence}" for f in findings)
+    blaming = [one for one in findings if one.culprit_ranks]
+    named = frozenset[int]().union(*(_named(one) for one in blaming))
+    are_kinds = all(one.kind in truth.kinds for one in blaming)
     return Mark(
-        "double",
+        job.fault,
         job.seed,
-        is_right and kinds <= truth.kinds,
-        kinds <= truth.kinds,
-        mark.is_condition_right,
-        mark.is_harmful,
-        mark.confidence,
-        f"{job.fault}: {said}",
+        truth.culprits <= named <= truth.allowed and are_kinds,
+        all(_are_conditions_right(job, one) for one in blaming),
+        is_harmful(job, findings),
+        findings[0].confidence,
+        _said(findings),
+        len(named),
+        len(named & truth.allowed),
+        len(truth.culprits),
     )
 
 
 def of_healthy(job: Job, earlier: Sequence[Finding], later: Sequence[Finding]) -> Mark:
-    """Nobody is accused: no hard evidence, twice the same, and no wait over a second's noise."""
-    known = {one.key for one in earlier if one.is_hard}
-    accused = [one for one in later if one.is_hard and one.key in known and one.kind != Kind.NONE]
+    """Nobody is accused: by hard evidence, or with SURE in a job that has no wait to speak of.
+
+    A slow step has a wait and a rank that it is for; to name it is right, to call it hard is not.
+    """
+    accused = [one for one in (*earlier, *later) if one.is_hard]
     if job.fault != "slow_step":
         accused += [one for one in later if one.culprits and one.confidence >= SURE]
-    said = "; ".join(f"{f.kind.value} {f.culprit_ranks or '-'} {f.confidence}" for f in accused)
     is_calm = not accused
-    return Mark(job.fault, job.seed, is_calm, is_calm, True, not is_calm, 1.0, said)
+    return Mark(job.fault, job.seed, is_calm, True, not is_calm, 0.0, _said(accused))
 
 
-def _is_harmful(job: Job, findings: Sequence[Finding]) -> bool:
-    for one in findings:
-        named = frozenset(ranges.parse(one.culprit_ranks))
-        if one.confidence >= SURE and not named <= job.truth.allowed:
-            return True
-    return False
+def is_harmful(job: Job, findings: Sequence[Finding]) -> bool:
+    """Whether an innocent rank is named, alone or beside others, by somebody who sounds sure."""
+    sure = [one for one in findings if one.confidence >= SURE]
+    return any(not _named(one) <= job.truth.allowed for one in sure)
 
 
-def _are_conditions_right(job: Job, first: Finding) -> bool:
-    return all(
-        culprit.condition in job.truth.conditions.get(culprit.rank, {culprit.condition})
-        for culprit in first.culprits
+def _named(finding: Finding) -> frozenset[int]:
+    return frozenset(ranges.parse(finding.culprit_ranks)) if finding.culprit_ranks else frozenset()
+
+
+def _are_conditions_right(job: Job, finding: Finding) -> bool:
+    known = job.truth.conditions
+    return all(one.condition in known.get(one.rank, {one.condition}) for one in finding.culprits)
+
+
+def _said(findings: Sequence[Finding]) -> str:
+    return "; ".join(
+        f"{one.kind.value} {one.culprit_ranks or '-'} ({one.confidence})" for one in findings
     )

@@ -62,6 +62,12 @@ def place_of(machine: Machine, rank: int, shape: Shape, *, is_queued: bool = Fal
     return Place(course.place, ahead, pending, is_started=course.is_inside)
 
 
+def passed(program: Program, done: int, pending: frozenset[tuple[str, int]], shape: Shape) -> Place:
+    """A place that a rank was at before: between two calls, or running ahead of its GPU."""
+    entered = done if shape is Shape.GLOO else _ahead(program, done, len(program))
+    return Place(done, entered, pending)
+
+
 def _ahead(program: Program, start: int, limit: int) -> int:
     """The CPU issues calls up to and with the next one whose result it reads: the world's."""
     place = start
@@ -126,7 +132,8 @@ def _beat(
     ring: Ring,
     stall_s: float,
 ) -> wire.GroupBeat:
-    kept = mine[-ring.kept :]
+    seen = mine if ring.is_current else [record for record in mine if record.is_done][:-1]
+    kept = seen[-ring.kept :]
     entries = tuple(_entry_of(record, place, shape, ring) for record in kept)
     has_seq = ring.has_seq or shape is not Shape.GLOO
     finished = started = None

@@ -76,6 +76,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     record_id: int = -1  # program order within this process and this recorder
     timeout_s: float | None = None
     site: str = ""  # "train.py:88 in step", the user's frame that made it; only with --call-sites
+    root: int | None = None  # global rank, for rooted collectives that the probe's wrappers saw
 
 
 class Tail(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,6 +35,7 @@ from hangwatch_server.model.verdict import (
     Limits,
     MismatchSide,
     PathStep,
+    Shift,
     Verdict,
     WaitEdge,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "PathStep",
     "RankRow",
     "RankView",
+    "Shift",
     "Snapshot",
     "StackClass",
     "StackFacts",

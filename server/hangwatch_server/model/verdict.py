@@ -84,6 +84,17 @@ class MismatchSide:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """Calls that a rank left out (`calls` above 0) or added (below 0), `ago` of its calls ago."""
+
+    rank: int
+    calls: int
+    op: str
+    ago: int
+    where: str = ""  # the line of that call, where call sites are noted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """What `diagnose` says of a snapshot: kind and who, without any decision about time."""
 
@@ -107,6 +118,7 @@ class Finding:
     )
     is_hard: bool = False  # needs no waiting: process gone, mismatch, cycle
     stalled_s: float = 0.0  # age of the oldest front involved
+    shift: Shift | None = None  # a call skipped or added earlier, which explains the rest
     key: str = ""  # stable text of kind + group + seq + culprits: equal findings have equal keys
 
 

@@ -1,7 +1,7 @@
 """What makes two calls at the same place of a group differ, and who is right by majority.
 
 Sizes are compared as element counts, and only for operations where every member must give the same:
-splits of all_to_all, and what gather, scatter and uneven all_gather move, may differ lawfully.
+splits of all_to_all, and what gather, scatter and uneven reduce_scatter move, may differ lawfully.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from typing import NamedTuple
 
 from hangwatch_agent.wire import Entry
 
-_SAME_INPUT = ("all_reduce", "allreduce", "broadcast", "reduce")
+_SAME_INPUT = frozenset({"allreduce", "broadcast", "reduce", "all_gather", "allgather"})
+# With NCCL's own names: "_all_gather_base", "_reduce_scatter_base", "all_reduce_barrier". Uneven
+# all_gather and reduce_scatter go by other names there ("_broadcast_oop", "_reduce_oop").
+_SAME_INPUT_START = ("all_reduce", "_all_gather", "all_gather_into", "_reduce_scatter")
 
 
 class Signature(NamedTuple):
@@ -31,7 +34,7 @@ class Vote(NamedTuple):
 
 
 def of(entry: Entry) -> Signature:
-    has_size = entry.op in _SAME_INPUT or entry.op.startswith("all_reduce")
+    has_size = entry.op in _SAME_INPUT or entry.op.startswith(_SAME_INPUT_START)
     size = sum(prod(shape) for shape in entry.input_sizes) if has_size else None
     dtype = entry.input_dtypes[0].lower() if has_size and entry.input_dtypes else ""
     return Signature(entry.op, size, dtype)

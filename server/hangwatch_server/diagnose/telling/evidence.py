@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from hangwatch_server import ranges
 from hangwatch_server.diagnose import process
-from hangwatch_server.diagnose.calls import mismatch, signature
+from hangwatch_server.diagnose.calls import mismatch, record, signature
 from hangwatch_server.diagnose.pending import ops
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
@@ -45,7 +45,7 @@ def sides(survey: Survey, root: Root, op: PendingOp) -> tuple[MismatchSide, ...]
     vote = root.vote
     if vote is None or op.seq is None:
         return ()
-    entries = mismatch.entries_at(survey, op.gid, op.seq)
+    entries = record.at(survey, op.gid, op.seq)
     ordered = sorted(vote.by_signature.items(), key=lambda item: (-len(item[1]), item[1]))
     found: list[MismatchSide] = []
     for side, ranks in ordered:

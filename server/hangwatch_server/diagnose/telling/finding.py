@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from hangwatch_server import ranges
 from hangwatch_server.diagnose.blame import certainty, culprits
 from hangwatch_server.diagnose.blame.culprits import Judged
+from hangwatch_server.diagnose.calls import shift
 from hangwatch_server.diagnose.coverage import coverage
 from hangwatch_server.diagnose.pending import ops
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
@@ -14,7 +15,7 @@ from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.diagnose.telling import evidence, hints, sentences
 from hangwatch_server.diagnose.waiting import paths
 from hangwatch_server.diagnose.waiting.wait_graph import WaitGraph, blockers
-from hangwatch_server.model import Culprit, Finding, Kind, PathStep, WaitEdge
+from hangwatch_server.model import Culprit, Evidence, Finding, Kind, PathStep, WaitEdge
 
 
 def finding(waiting: WaitGraph, item: Judged) -> Finding:
@@ -31,9 +32,12 @@ def finding(waiting: WaitGraph, item: Judged) -> Finding:
         looked.stacks_of(item.op.have),
         frozenset(item.root.vote.by_signature) if item.root.vote else frozenset(),
     )
+    shifted = shift.of(looked, item.op, [*item.ranks, *_few(item.op.have)])
+    words = [sentences.shift(shifted)] if shifted is not None else []
+    summary = _summary(looked, item, blamed, [side.call for side in shown_sides])
     return Finding(
         kind=item.kind,
-        summary=_summary(looked, item, blamed, [side.call for side in shown_sides]),
+        summary=" ".join([summary, *words]),
         confidence=certainty.of(waiting, item.root, item.kind, item.op, item.ranks, item.victims),
         group=ops.group_ref(group),
         seq=item.op.seq if item.op.form is Form.COLLECTIVE else None,
@@ -45,13 +49,22 @@ def finding(waiting: WaitGraph, item: Judged) -> Finding:
         edges=edges(waiting, item),
         cycle=paths.cycle(waiting, item.root) if item.kind is Kind.DEADLOCK else (),
         sides=shown_sides,
-        evidence=evidence.of(looked, item.root, item.op, item.ranks),
+        evidence=(
+            *evidence.of(looked, item.root, item.op, item.ranks),
+            *(Evidence(kind="calls", text=text) for text in words),
+        ),
         hints=hints.of(case),
         coverage=coverage(looked.snapshot),
         is_hard=certainty.is_hard(waiting, item.root, item.kind, item.op, item.ranks),
         stalled_s=item.op.stalled_s,
+        shift=shifted,
         key=f"{item.kind.value}|{item.op.gid}|{item.op.seq}|{ranges.text(item.ranks)}",
     )
+
+
+def _few(ranks: Collection[int]) -> Collection[int]:
+    """Ranks that wait almost alone may themselves be the ones out of step."""
+    return ranks if len(ranks) <= shift.MOST_CANDIDATES else ()
 
 
 def path(waiting: WaitGraph, rank: int, item: Judged) -> tuple[PathStep, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hangwatch_server import ranges
 from hangwatch_server.diagnose.pending import ops
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
-from hangwatch_server.model import Condition, Culprit, GroupView, Kind
+from hangwatch_server.model import Condition, Culprit, GroupView, Kind, Shift
 
 _DOING = {
     Condition.EXITED: "has exited",
@@ -123,6 +123,17 @@ def _seen(op: PendingOp, culprits: Sequence[Culprit], ranks: Sequence[int], wait
         f"Every rank that can be seen waits inside a collective and none goes on: {op.detail}; "
         f"{wait}. Stacks alone do not tell who is to blame."
     )
+
+
+def shift(found: Shift) -> str:
+    """ "Rank 1 skipped one all_reduce 10 calls ago, at skipped_metric.py:19 in step"."""
+    number = abs(found.calls)
+    verb = "skipped" if found.calls > 0 else "made"
+    what = f"one {found.op}" if number == 1 else f"{number} calls from {found.op} on"
+    extra = "" if found.calls > 0 else (" too many" if number == 1 else ", too many")
+    ago = "1 call ago" if found.ago == 1 else f"{found.ago} calls ago"
+    place = f", at {found.where}" if found.where else ""
+    return f"Rank {found.rank} {verb} {what}{extra} {ago}{place}."
 
 
 def tie(call: str, sides: Sequence[str], victims: int, stalled_s: float) -> str:

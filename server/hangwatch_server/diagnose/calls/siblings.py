@@ -1,0 +1,60 @@
+"""Sibling groups: those of the same mesh dimension, which make the same calls at the same places.
+
+They are told by the description, else by the name, without its number; by size; and by having no
+rank in common. What they called may decide a disagreement inside a small group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from hangwatch_server.diagnose.calls import record, signature
+from hangwatch_server.diagnose.calls.signature import Signature
+from hangwatch_server.diagnose.survey import Survey
+from hangwatch_server.model import GroupView
+
+MOST = 64  # siblings that are asked
+_NUMBER = re.compile(r"\d+")
+
+
+def of(survey: Survey, group: GroupView) -> Iterator[GroupView]:
+    """The siblings, by id so that no order of reports matters."""
+    stem = stem_of(group)
+    if not stem:
+        return
+    members = set(group.ranks)
+    for gid in sorted(survey.snapshot.groups):
+        other = survey.snapshot.groups[gid]
+        is_alike = len(other.ranks) == len(group.ranks) and other.epoch == group.epoch
+        is_other = gid != group.gid and members.isdisjoint(other.ranks)
+        if is_alike and is_other and stem_of(other) == stem:
+            yield other
+
+
+def stem_of(group: GroupView) -> str:
+    """The name without its numbers; "" for names that torch made up."""
+    name = group.description if group.description not in ("", "undefined") else group.name
+    return _NUMBER.sub("", name)
+
+
+def choice(
+    survey: Survey, group: GroupView, seq: int, sides: Iterable[Signature]
+) -> Signature | None:
+    """The one of `sides` that most siblings called at this place; None when they do not say.
+
+    A sibling whose own members differ has no say.
+    """
+    wanted = set(sides)
+    votes: Counter[Signature] = Counter()
+    for asked, sibling in enumerate(of(survey, group)):
+        if asked == MOST:
+            break
+        called = {signature.of(entry) for entry in record.at(survey, sibling.gid, seq).values()}
+        if len(called) == 1 and called <= wanted:
+            votes[called.pop()] += 1
+    ranked = votes.most_common(2)
+    if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]):
+        return None
+    return ranked[0][0]

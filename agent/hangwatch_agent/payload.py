@@ -29,6 +29,7 @@ class EntryPayload(msgspec.Struct, frozen=True, kw_only=True):
     record_id: Number = -1
     timeout_ms: Number | None = None
     site: str = ""  # where the user's code made the call; only with --call-sites
+    root: Number | None = None  # global rank, of rooted collectives
 
 
 class TailPayload(msgspec.Struct, frozen=True, kw_only=True):

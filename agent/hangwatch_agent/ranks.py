@@ -129,6 +129,7 @@ def entry(payload: EntryPayload) -> wire.Entry:
         record_id=payload.record_id,
         timeout_s=None if payload.timeout_ms is None else payload.timeout_ms / 1000,
         site=payload.site[:MAX_SITE],
+        root=payload.root,
     )
 
 

@@ -149,6 +149,7 @@ class Calls:
         group = self.table.of(process_group)
         if group is None:
             return None
+        root = _note_root(name, process_group, group, args, kwargs) if name in ROOTED else None
         if name != BARRIER and not _is_on_cpu((*args, *kwargs.values())):
             # NCCL's recorder sees these itself, but not which of its pair each one is; its
             # sequence number leaves P2P out.
@@ -162,8 +163,7 @@ class Calls:
         if name in P2P:
             self._number(call, name, args, kwargs, caller)
         elif name in ROOTED:
-            root = _root(name, args, kwargs)
-            call.root = None if root is None else group.global_rank(root)
+            call.root = root
             call.blocking = not _local(caller, "async_op")
         return call
 
@@ -345,6 +345,18 @@ def _argument(args: Any, kwargs: Any, position: int, names: tuple[str, ...]) -> 
         if name in kwargs:
             return int(kwargs[name])
     return int(args[position]) if len(args) > position else None
+
+
+def _note_root(
+    name: str, process_group: Any, group: groups.Group, args: Any, kwargs: Any
+) -> int | None:
+    """The root as global rank; kept under the number that the call gets, for its recorder entry."""
+    root = _root(name, args, kwargs)
+    raw = counters.raw_of(process_group)
+    found = None if root is None else group.global_rank(root)
+    if found is not None and raw is not None:
+        group.roots.append((raw + group.offset + 1, found))
+    return found
 
 
 def _root(name: str, args: Any, kwargs: Any) -> int | None:

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any
 
-from . import counters, dump, groups, sites, tails, worker_server
+from . import calls, counters, dump, groups, sites, tails, worker_server
 
 PER_GROUP = 64  # what tells a call that was skipped some time ago; older ones travel compact
 FIRST_AFTER_NS = 2_000_000_000
@@ -99,6 +99,7 @@ class Entries:
             return
         if told.collectives:
             sites.attach(told.collectives, group.sites)
+            _attach_roots(told.collectives, group)
             group.entries, group.tail = tails.split(told.collectives)
         if told.p2p:
             group.has_p2p = True
@@ -113,3 +114,11 @@ class Entries:
             group.is_seq_refuted = True
             group.seq = None
             self._lacks["seq"] = f"calls of group {group.name} passed by the probe: no live numbers"
+
+
+def _attach_roots(entries: list[dict[str, Any]], group: groups.Group) -> None:
+    """The recorder leaves the root out; the wrapped calls know it."""
+    by_number = dict(list(group.roots))
+    for entry in entries:
+        if entry["op"] in calls.ROOTED and entry["seq"] in by_number:
+            entry["root"] = by_number[entry["seq"]]

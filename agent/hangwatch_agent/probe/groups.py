@@ -46,6 +46,7 @@ class Group:
         self.has_p2p = False  # NCCL: then the recorder's completed number may be one of P2P
         self.is_blind = False  # entries of this torch cannot be compared across ranks
         self.sites: deque[Any] = deque(maxlen=MAX_SITES)  # newest calls with their places
+        self.roots: deque[tuple[int, int]] = deque(maxlen=MAX_SITES)  # (number, global rank)
         self.dumped_ns = 0
         self.dumped_counter = -1
 

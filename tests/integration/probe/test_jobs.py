@@ -96,6 +96,8 @@ class TestTorchrun:
         # 3 all_reduce, 2 numbers burned by monitored_barrier, broadcast, 2 of all_gather_object
         assert [group.seq for group in found] == [8, 8]
         assert [group.entries[-1].seq for group in found] == [8, 8]
+        roots = [{entry.op: entry.root for entry in one.entries}["broadcast"] for one in found]
+        assert roots == [0, 0]
         assert [entry.op for entry in found[0].entries] == [
             *["all_reduce"] * 3,
             "broadcast",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import SimpleNamespace
 
-from hangwatch_agent.probe import calls, dynamo, groups
+from hangwatch_agent.probe import calls, dynamo, entries, groups
 
 
 def test_root_comes_from_the_options_or_the_short_overload() -> None:
@@ -63,3 +63,16 @@ def test_compiler_may_be_absent() -> None:
     # Neither raises: a builtin has no code to mark, and without torch nobody is to be told.
     dynamo.keep_out(len)
     dynamo.keep_out(test_compiler_may_be_absent)
+
+
+def test_root_is_kept_under_the_number_of_its_call_and_joins_its_entry() -> None:
+    group = groups.Group("1", (5, 3), 1, is_watched=True)
+    group.offset = -2
+    torchs = SimpleNamespace(_get_sequence_number_for_group=lambda: 9)
+
+    found = calls._note_root("broadcast", torchs, group, ("tensor", 1), {})
+    listed = [{"seq": 7, "op": "broadcast"}, {"seq": 8, "op": "broadcast"}]
+    entries._attach_roots(listed, group)
+
+    assert found == 3
+    assert listed == [{"seq": 7, "op": "broadcast"}, {"seq": 8, "op": "broadcast", "root": 3}]

@@ -7,12 +7,15 @@ returns None when the process is gone or may not be read: for a watcher both are
 from __future__ import annotations
 
 import os
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 MAX_READ = 256 * 1024
+MEMORY_TIMEOUT_S = 0.25  # microseconds are usual
+MAX_STUCK = 16
 _READ_ERRORS = (FileNotFoundError, ProcessLookupError, PermissionError, NotADirectoryError)
 
 
@@ -132,6 +135,7 @@ class Procfs:
     def __init__(self, root: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> None:
         self._root = str(root)
         self._cgroups = cgroups
+        self._stuck: dict[str, threading.Thread] = {}
 
     def pids(self) -> list[int]:
         return [int(name) for name in os.listdir(self._root) if name.isdecimal()]
@@ -162,10 +166,10 @@ class Procfs:
         return parse_uids(self.status(pid))
 
     def environ(self, pid: int) -> dict[str, str]:
-        return parse_environ(self._read(f"{pid}/environ") or b"")
+        return parse_environ(self._read_memory(f"{pid}/environ") or b"")
 
     def arguments(self, pid: int) -> tuple[str, ...]:
-        data = self._read(f"{pid}/cmdline") or b""
+        data = self._read_memory(f"{pid}/cmdline") or b""
         return tuple(word.decode("utf-8", "replace") for word in data.rstrip(b"\0").split(b"\0"))
 
     def executable(self, pid: int) -> str:
@@ -187,6 +191,25 @@ class Procfs:
                 if count is not None:
                     return file, count
         return None
+
+    def _read_memory(self, path: str) -> bytes | None:
+        """Read a file that the kernel takes from the process's own memory.
+
+        Such a read waits for the lock of the process's memory map, which a process that hangs in
+        a page fault on dead storage never gives back. So it is left to a thread, and a file that
+        did not answer in time is not asked for again while that thread still waits.
+        """
+        self._stuck = {name: reader for name, reader in self._stuck.items() if reader.is_alive()}
+        if path in self._stuck or len(self._stuck) >= MAX_STUCK:
+            return None
+        found: list[bytes | None] = []
+        reader = threading.Thread(target=lambda: found.append(self._read(path)), daemon=True)
+        reader.start()
+        reader.join(MEMORY_TIMEOUT_S)
+        if reader.is_alive():
+            self._stuck[path] = reader
+            return None
+        return found[0] if found else None
 
     def _text(self, path: str) -> str | None:
         data = self._read(path)

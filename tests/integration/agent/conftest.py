@@ -24,7 +24,7 @@ from hangwatch_agent.probe import record
 NOBODY = 65534
 DEADLINE_S = 20.0
 T = TypeVar("T")
-F = TypeVar("F", wire.Hello, wire.Heartbeat, wire.CapturePart)
+F = TypeVar("F", wire.Hello, wire.Heartbeat, wire.CapturePart, wire.Samples)
 SLEEPER = "import sys; print(flush=True); sys.stdin.read()"
 
 
@@ -36,6 +36,7 @@ class Sink:
         self.sockets: list[ServerConnection] = []
         self.tokens: list[str | None] = []
         self.acknowledges = True
+        self.takes_samples = True
         self.refusal: wire.Refused | None = None
         self._server: Server | None = None
         self._changed = asyncio.Event()
@@ -87,7 +88,14 @@ class Sink:
                 await socket.close()
             case wire.Hello():
                 await socket.send(
-                    wire.encode(wire.Welcome(protocol=1, version="t", interval_s=0.3))
+                    wire.encode(
+                        wire.Welcome(
+                            protocol=1,
+                            version="t",
+                            interval_s=0.3,
+                            takes_samples=self.takes_samples,
+                        )
+                    )
                 )
             case wire.CapturePart() if self.acknowledges:
                 stored = wire.Stored(capture=frame.capture, launch=frame.launch, rank=frame.rank)

@@ -25,11 +25,25 @@ from hangwatch_agent.settings import AgentSettings
 asyncio.run(service.run(AgentSettings(
     server=sys.argv[1], run_dir=Path(sys.argv[2]), node="n1", token="hw_x_secret")))
 """
+ADOPTING = AGENT.replace('node="n1"', 'node="n1", adopt=True')
+BARE = {"RANK": "3", "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+WAITER = """
+import sys
+def wait_for_a_word():
+    sys.stdin.read()
+wait_for_a_word()
+"""
 Start = Callable[..., subprocess.Popen[bytes]]
 
 
 def launch_agent(start: Start, port: int, run_dir: Path) -> subprocess.Popen[bytes]:
     return start("-c", AGENT, f"http://127.0.0.1:{port}", str(run_dir))
+
+
+def parts_of(sink: Sink) -> list[wire.CapturePart]:
+    """What the agent saw by itself of ranks without a probe, oldest first."""
+    frames = sink.frames[-1] if sink.frames else []
+    return [part for frame in frames if isinstance(frame, wire.Samples) for part in frame.parts]
 
 
 def with_ranks(sink: Sink) -> wire.Heartbeat | None:
@@ -112,6 +126,40 @@ async def test_capture_of_an_untracked_rank_comes_back_with_a_reason(
 
     assert (part.rank, part.stacks) == (9, ())
     assert "no such rank" in part.reason
+
+
+async def test_rank_without_a_probe_is_looked_at_unasked(
+    sink: Sink, start: Start, run_dir: Path
+) -> None:
+    rank = start("-c", WAITER, **BARE)
+    start("-c", ADOPTING, f"http://127.0.0.1:{await sink.open()}", str(run_dir))
+
+    def looks() -> list[wire.CapturePart]:
+        return [part for part in parts_of(sink) if part.pid == rank.pid]
+
+    first = (await sink.until(looks))[0]
+    await sink.until(lambda: len(looks()) >= 3)  # it stands still, so it is looked at again soon
+
+    names = [frame.name for frame in first.stacks[0].threads[0].frames]
+    assert "wait_for_a_word" in names
+    assert (first.rank, first.stacks[0].role) == (3, "main")
+    assert len({part.capture for part in looks()}) == len(looks())
+
+
+async def test_server_that_does_not_know_samples_is_sent_none(
+    sink: Sink, start: Start, run_dir: Path
+) -> None:
+    sink.takes_samples = False
+    rank = start("-c", WAITER, **BARE)
+    start("-c", ADOPTING, f"http://127.0.0.1:{await sink.open()}", str(run_dir))
+
+    def is_listed_for_long() -> bool:
+        beats = [frame for frame in sink.frames[-1] if isinstance(frame, wire.Heartbeat)]
+        return sum(any(r.pid == rank.pid for r in beat.ranks) for beat in beats) > 8
+
+    await sink.until(lambda: bool(sink.frames) and is_listed_for_long())
+
+    assert sink.last(wire.Samples) is None
 
 
 async def test_unknown_command_is_ignored(sink: Sink, start: Start, run_dir: Path) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from pathlib import Path
+
 from hangwatch_agent import procfs
 
 STAT = (
@@ -56,3 +60,18 @@ def test_schedule_gives_delay_and_slices_and_nothing_where_there_is_none() -> No
     assert procfs.parse_schedule("43647879 5734675 14\n") == procfs.Schedule(5734675, 14)
     assert procfs.parse_schedule("") is None
     assert procfs.parse_schedule("1 2") is None
+
+
+def test_process_whose_memory_cannot_be_read_holds_nobody_up(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    os.mkfifo(tmp_path / "7" / "environ")  # opening it waits for a writer, as a held map does
+    proc = procfs.Procfs(tmp_path)
+
+    first = proc.environ(7)
+    begun = threading.active_count()
+    again = [proc.environ(7) for _ in range(20)]
+
+    assert (first, again) == ({}, [{}] * 20)
+    assert threading.active_count() == begun  # no further thread waits for the same file
+    with open(tmp_path / "7" / "environ", "wb") as writer:
+        writer.write(b"RANK=3\0")

@@ -65,6 +65,12 @@ class Captures:
             remedy=found.remedy,
         )
 
+    async def threads_of(self, identity: Identity) -> tuple[wire.Thread, ...]:
+        """The threads of a process that may turn out to be a rank; () if they cannot be read."""
+        subject = Subject(identity, "main", is_python=True)
+        taken = await self._stacks.take(subject, native=False, timeout_s=LOOK_TIMEOUT_S)
+        return taken.threads
+
     async def _one(
         self,
         command: wire.TakeCapture,

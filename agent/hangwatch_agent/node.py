@@ -17,6 +17,7 @@ from hangwatch_agent import children, discover, launch, logs, procfs, ranks, rec
 from hangwatch_agent.discover import Candidate
 from hangwatch_agent.process import Identity, Process
 from hangwatch_agent.records import Record
+from hangwatch_agent.spawned import SpawnFinder
 
 KEEP_GONE_S = 600.0
 FACTS_EVERY_S = 1.0
@@ -81,6 +82,7 @@ class Node:
         self._proc = proc
         self._run_dir = run_dir
         self._bare = discover.BareFinder(proc, run_dir, adopt)
+        self.spawned = SpawnFinder(proc, adopt)
         self._boot_id = boot_id
         self._resolve = resolve
         self._table = table.Table()
@@ -108,7 +110,7 @@ class Node:
     def scan(self, now_s: float) -> None:
         """Look through /proc and the run dir for what is new, and collect what is long over."""
         self._table = table.scan(self._proc)
-        self._bare_found = self._bare.find(self._table)
+        self._bare_found = [*self._bare.find(self._table), *self.spawned.find(self._table)]
         self._update(now_s)
         for item in self._tracked.values():
             if not item.process.is_gone:

@@ -135,6 +135,8 @@ class Sampler:
 
     async def turn(self, now_s: float) -> None:
         """One look, if one is due."""
+        if await self._look_at_doubtful(now_s):
+            return
         found = {_key(item): item for item in self._node.tracked if _is_bare(item, now_s)}
         subjects = [Subject(key, _is_quiet(item)) for key, item in found.items()]
         subject = self._pace.next(subjects, now_s)
@@ -151,6 +153,17 @@ class Sampler:
         self._pace.saw(subject.key, _place(part), now_s, _cpu_s() - before_s)
         if any(process.threads for process in part.stacks):
             self._send(part)
+
+    async def _look_at_doubtful(self, now_s: float) -> bool:
+        """Look at a process that may be a rank, if there is one and the budget allows it."""
+        identity = self._node.spawned.doubtful(now_s)
+        if identity is None or self._pace.budget.left_s <= 0:
+            return False
+        before_s = _cpu_s()
+        threads = await self._captures.threads_of(identity)
+        self._node.spawned.judge(identity, threads, now_s)
+        self._pace.budget.pay(_cpu_s() - before_s)
+        return True
 
 
 def _key(item: Tracked) -> Key:

@@ -196,10 +196,10 @@ def look(node: Node) -> None:
     node.poll(time.monotonic(), time.monotonic_ns())
 
 
-def wait_for(question: Callable[[], T | None], what: str) -> T:
-    end = time.monotonic() + DEADLINE_S
+def wait_for(question: Callable[[], T | None], what: str, deadline_s: float = DEADLINE_S) -> T:
+    end = time.monotonic() + deadline_s
     while time.monotonic() < end:
         if answer := question():
             return answer
         time.sleep(0.02)
-    raise AssertionError(f"did not happen within {DEADLINE_S:g} s: {what}")
+    raise AssertionError(f"did not happen within {deadline_s:g} s: {what}")

@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.integration.agent import conftest as make
 
-from hangwatch_agent import permissions, process, wire
+from hangwatch_agent import permissions, process, spawned, wire
 from hangwatch_agent.captures import Captures
 from hangwatch_agent.sampling import Sampler
 from hangwatch_agent.stacks import Stacks
@@ -32,8 +33,12 @@ if __name__ == "__main__":
 
 
 def test_spawned_ranks_are_found_and_looked_at(
-    tmp_path: Path, run_dir: Path, start: Callable[..., subprocess.Popen[bytes]]
+    tmp_path: Path,
+    run_dir: Path,
+    start: Callable[..., subprocess.Popen[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(spawned, "LOOK_AGAIN_S", 1.0)
     program = tmp_path / "train.py"
     program.write_text(PROGRAM)
     start(str(program), str(tmp_path / "store"))
@@ -47,17 +52,13 @@ def test_spawned_ranks_are_found_and_looked_at(
     proc = process.default_proc()
     stacks = Stacks(proc, concurrency=1, timeout_s=10, py_spy=permissions.find_py_spy())
     sampler = Sampler(node, Captures(node, stacks), note)
-    now_s = time.monotonic()
 
     def are_seen() -> bool:
-        nonlocal now_s
-        now_s += 20.0  # the budget is earned by a clock that runs ahead
-        node.scan(time.monotonic())
-        node.poll(now_s, time.monotonic_ns())
-        asyncio.run(sampler.turn(now_s))
+        make.look(node)
+        asyncio.run(sampler.turn(time.monotonic()))
         return "barrier" in found.get(0, set()) and "work" in found.get(1, set())
 
-    make.wait_for(are_seen, "both ranks are seen where they are")
+    make.wait_for(are_seen, "both ranks are seen where they are", deadline_s=90.0)
 
     beats = [item.beat for item in node.translate(time.monotonic_ns())]
     assert sorted((beat.rank, beat.world_size, beat.script) for beat in beats) == [

@@ -1,0 +1,28 @@
+"""The first attempt fails and is restarted by torchrun; in the second a rank gets stuck."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import progress
+
+
+def resume_from_checkpoint() -> None:
+    while True:
+        time.sleep(60)
+
+
+def main() -> None:
+    rank = progress.start()
+    progress.train(10)
+    if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+        if rank == 0:
+            raise RuntimeError("the first attempt fails")
+    elif rank == 1:
+        resume_from_checkpoint()
+    progress.train(1000)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,7 @@ VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check unit acceptance bench clean
+.PHONY: help demo test check unit acceptance bench scorecard clean
 
 help:
 	@echo "make demo               server, two agents and a real job that hangs; ARGS=--list for all cases"
@@ -14,6 +14,7 @@ help:
 	@echo "make check              lint and types only"
 	@echo "make unit               the tests that need no torch job and no browser"
 	@echo "make acceptance         the real jobs only"
+	@echo "make scorecard          every program, beside torch's own tools; writes docs/scorecard.md"
 	@echo "make bench              every measurement, one table each"
 
 $(VENV)/.torch:
@@ -46,6 +47,14 @@ unit: $(VENV)/.dev
 
 acceptance: $(VENV)/.dev
 	$(BIN)/pytest -m acceptance $(ARGS)
+
+$(VENV)/.scorecard: pyproject.toml $(VENV)/.dev
+	$(BIN)/pip install --quiet --editable '.[dev,scorecard]'
+	@touch $@
+
+# An hour; ARGS="--from-json FILE" keeps the rows, and a run that was cut short goes on from there.
+scorecard: $(VENV)/.scorecard
+	$(BIN)/python -m bench.scorecard $(ARGS)
 
 bench: $(VENV)/.dev
 	@for program in bench/*.py; do echo "== $$program"; $(BIN)/python $$program || exit 1; done

@@ -76,7 +76,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def is_healthy(self) -> bool:
-        return self.kind is Kind.NONE
+        """Nothing may be reported, neither now nor before: a hang that ended has an incident."""
+        return self.kind is Kind.NONE and not self.expected_incidents
 
     @property
     def expected_incidents(self) -> int:

@@ -48,14 +48,22 @@ def _no_witness(_job: RunningJob, _outcome: Outcome) -> None:
 class Conductor:
     """Plays all cases in the background from the start; `outcome(name)` waits for one."""
 
-    def __init__(self, stage: Stage, cases: Iterable[Case], witness: Witness = _no_witness) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        cases: Iterable[Case],
+        witness: Witness = _no_witness,
+        *,
+        at_once: int = ALIVE,
+    ) -> None:
         cases = tuple(cases)
         if any(case.depth is Depth.BARE for case in cases):
             stage.start_adopting_agent()
         self._stage = stage
         self._witness = witness
         self._starting = threading.Semaphore(STARTING)
-        self._pool = ThreadPoolExecutor(ALIVE, thread_name_prefix="case")
+        self._is_abandoned = threading.Event()
+        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="case")
         self._outcomes: dict[str, Future[Outcome]] = {
             case.name: self._pool.submit(self._play, case) for case in cases
         }
@@ -63,12 +71,19 @@ class Conductor:
     def outcome(self, name: str) -> Outcome:
         return self._outcomes[name].result()
 
+    def abandon(self) -> None:
+        """Start no more cases, and let those that play end soon with what they have."""
+        self._is_abandoned.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _play(self, case: Case) -> Outcome:
         outcome = Outcome(case)
         with self._starting:
+            if self._is_abandoned.is_set():
+                return outcome
             job = self._stage.start_job(case, case.name)
             self._await_start(job)
         try:
@@ -83,17 +98,18 @@ class Conductor:
         """Started means that a rank printed progress: from there on the job costs little."""
         deadline_s = time.monotonic() + START_TIMEOUT_S
         while job.last_progress_s() is None and time.monotonic() < deadline_s:
-            time.sleep(POLL_S)
+            if self._is_abandoned.wait(POLL_S):
+                return
 
     def _follow(self, job: RunningJob, outcome: Outcome) -> None:
         deadline_s = time.monotonic() + DEADLINE_S[job.case.evidence]
-        while time.monotonic() < deadline_s:
+        while time.monotonic() < deadline_s and not self._is_abandoned.is_set():
             verdict = find_verdict(self._stage, job.name)
             if verdict is not None:
                 self._note(job, outcome, verdict)
                 if is_final(self._stage, job.case, verdict):
                     break
-            time.sleep(POLL_S)
+            self._is_abandoned.wait(POLL_S)
         self._judge(outcome)
 
     def _judge(self, outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""Healthy: a checkpoint of 35 seconds on storage that stands still meanwhile, announced by the script."""
+"""Healthy: an announced checkpoint of 35 seconds, during which the storage stands still."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Healthy: rank 0 evaluates for 40 seconds, most of it waiting for a judging service that answers."""
+"""Healthy: rank 0 evaluates; for 40 seconds it waits for a judging service, which answers."""
 
 from __future__ import annotations
 

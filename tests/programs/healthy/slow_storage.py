@@ -1,4 +1,4 @@
-"""Healthy: rank 0 writes shards to storage that takes each as slowly as a busy disk, 25 s in all."""
+"""Healthy: rank 0 writes shards for 25 seconds to storage that is slow with each of them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ import torch.distributed as dist
 def save_checkpoint(folder: Path) -> None:
     target = folder / "step-20.pt"
     os.mkfifo(target)
-    torch.save({"weights": torch.ones(1024)}, target)
+    with target.open("wb") as file:
+        torch.save({"weights": torch.ones(1024)}, file)
 
 
 def main() -> None:

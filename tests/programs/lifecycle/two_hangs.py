@@ -1,4 +1,4 @@
-"""A rank is stopped and let go on after a confirmed hang; later another rank gets stuck for good."""
+"""A rank is stopped, goes on after a confirmed hang; later another rank gets stuck for good."""
 
 from __future__ import annotations
 

@@ -31,6 +31,7 @@ def start_neighbour() -> None:
         [sys.executable, *run, sys.executable, *launch, *sys.argv],
         env={**environment, NEIGHBOUR: "1"},
         start_new_session=True,
+        stdout=subprocess.DEVNULL,  # its progress is not this job's
     )
 
 

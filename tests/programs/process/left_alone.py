@@ -6,7 +6,9 @@ that goes must outlive it as well: gloo raises on a closed one, where NCCL would
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -38,7 +40,7 @@ def launch(ranks: int, *, reaps: bool = True) -> None:
 
 
 def leave_connections_open() -> None:
-    """Fork a child that keeps this rank's sockets, as loader workers do, while the launcher runs."""
+    """Fork a child that keeps this rank's sockets, as loader workers do, while the launcher is."""
     launcher = os.getppid()
     if os.fork():
         return
@@ -56,6 +58,9 @@ def _exists(pid: int) -> bool:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Below the ephemeral ports: nobody takes it before the ranks do."""
+    while True:
+        port = secrets.choice(range(20_000, 30_000))
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import left_alone
@@ -18,7 +19,11 @@ LIMIT_BYTES = 1 << 30  # torch alone takes a third of it
 CHUNK_BYTES = 64 << 20
 
 
-def enter_group() -> Path | None:
+# A control group can be removed once nobody is in it any more, however this job ends.
+REMOVE_LATER = '(for i in $(seq 900); do rmdir "$0" 2>/dev/null && exit; sleep 1; done) &'
+
+
+def enter_group() -> bool:
     """Make a group with a memory limit, of either version, and put this process into it."""
     for parent, limit in (
         (ROOT / "memory", "memory.limit_in_bytes"),
@@ -30,18 +35,12 @@ def enter_group() -> Path | None:
             (group / limit).write_text(str(LIMIT_BYTES))
             (group / "cgroup.procs").write_text(str(os.getpid()))
         except OSError:
-            remove(group)
+            if group.is_dir():
+                group.rmdir()
             continue
-        return group
-    return None
-
-
-def remove(group: Path) -> None:
-    if group.is_dir():
-        try:
-            group.rmdir()
-        except OSError as error:
-            print(f"the control group {group} is left behind: {error}", flush=True)
+        subprocess.run(["sh", "-c", REMOVE_LATER, str(group)], env={}, check=True)
+        return True
+    return False
 
 
 def take_memory(is_limited: bool) -> None:
@@ -56,15 +55,13 @@ def take_memory(is_limited: bool) -> None:
 def main() -> None:
     if left_alone.is_launcher():
         left_alone.launch(3)
-        for group in (*ROOT.glob("out-of-memory-*"), *(ROOT / "memory").glob("out-of-memory-*")):
-            remove(group)
         return
-    group = enter_group() if os.environ["RANK"] == "2" else None
+    is_limited = os.environ["RANK"] == "2" and enter_group()
     rank = progress.start()
     progress.train(20)
     if rank == 2:
         left_alone.leave_connections_open()
-        take_memory(group is not None)
+        take_memory(is_limited)
     progress.train(1000)
 
 

@@ -31,8 +31,8 @@ anybody; each answers when it is asked.
 * **torchfrtrace, repaired**: the same with the dumps' group table put right by hand, and told that
   ranks may be missing. *Named* are the ranks that it calls missing or culprit in any report.
 * **debug server**: the pages of `torch.distributed.debug`. `/stacks` has no verdict: the column
-  says how many ranks it shows, and whether the place of the culprit is on the page for a reader to
-  find. `/fr_trace` runs the same analysis as torchfrtrace.
+  says how many ranks it shows, and whether the culprit's stack is among them for a reader to find.
+  `/fr_trace` runs the same analysis as torchfrtrace.
 
 A bare job has no worker server that could be asked, and neither has a rank that is gone or stopped.
 """
@@ -158,12 +158,11 @@ def _peer_totals(rows: Sequence[Row], asked: Sequence[Row]) -> Iterator[str]:
             _trace_totals("torchfrtrace, repaired", repaired),
         ),
     )
-    shown = sum(row.peers.stacks.shows_place for row in asked if row.peers)
-    placed = sum(bool(row.expected.where) for row in asked)
+    shown = sum(row.peers.stacks.shows_culprits for row in asked if row.peers)
     failed = sum(row.peers.trace_page.status != 200 for row in asked if row.peers)
     yield (
-        f"\nThe debug server's `/stacks` shows the culprit's place, among all others, in {shown} "
-        f"of the {placed} cases that name one; its `/fr_trace` fails in {failed} of {len(asked)}."
+        f"\nThe debug server's `/stacks` has the culprits' stacks, among all others and unmarked, "
+        f"in {shown} of {len(asked)} cases; its `/fr_trace` fails in {failed} of {len(asked)}."
     )
 
 
@@ -176,8 +175,8 @@ def _trace_totals(name: str, answers: Sequence[tuple[TraceAnswer, Row]]) -> tupl
 def _peer_cells(row: Row) -> tuple[str, ...]:
     assert row.peers is not None  # the caller has looked
     peers = row.peers
-    place = ", place shown" if peers.stacks.shows_place else ""
-    stacks = f"{peers.stacks.answered} ranks{place}"
+    whose = ", the culprit's too" if peers.stacks.shows_culprits else ""
+    stacks = f"{peers.stacks.answered} ranks{whose}"
     return (
         f"`{row.name}`",
         row.expected.culprits or NONE,

@@ -45,7 +45,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     repaired_dir: str
     store_port: int
     page_port: int
-    place: str  # what the case says of the culprit's place
+    culprits: tuple[int, ...]
     fetch_timeout_s: float = FETCH_TIMEOUT_S
 
 
@@ -82,7 +82,7 @@ def ask(stage: Stage, job: RunningJob, verdict: Mapping[str, Any]) -> rows.Peers
         repaired_dir=str(repaired),
         store_port=free_port(),
         page_port=free_port(),
-        place=job.case.where.removesuffix(".py"),
+        culprits=ranges.parse(job.case.culprits),
     )
     return _run_tools(stage, folder, task)
 

@@ -35,7 +35,7 @@ class PageAnswer(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 0
     error: str = ""
     answered: int = 0  # ranks of which it has something to show
-    shows_place: bool = False  # the place that the case names is on the page
+    shows_culprits: bool = False  # a stack of each culprit is among them
 
 
 class Peers(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ PAGE_TIMEOUT_S = 60.0
 NO_RANK = "http://127.0.0.1:9"
 MISSING = re.compile(r"missing ranks: \{([\d, ]+)\}")
 CULPRIT = re.compile(r"Culprit rank (\d+)")
-RANK_HEAD = re.compile(r"<h2>Rank \d+: [^<]*</h2>\s*<pre>")
+RANK_HEAD = re.compile(r"<h2>Rank (\d+): [^<]*</h2>\s*<pre>")  # of a rank that answered
 
 
 def main() -> None:
@@ -121,10 +121,11 @@ def _page(task: peers.Task, path: str) -> rows.PageAnswer:
         return rows.PageAnswer(status=error.code, error=str(error.reason)[:200])
     except OSError as error:
         return rows.PageAnswer(error=str(error)[:200])
+    answered = {int(rank) for rank in RANK_HEAD.findall(text)}
     return rows.PageAnswer(
         status=200,
-        answered=len(RANK_HEAD.findall(text)),
-        shows_place=bool(task.place) and task.place in text,
+        answered=len(answered),
+        shows_culprits=bool(task.culprits) and answered.issuperset(task.culprits),
     )
 
 

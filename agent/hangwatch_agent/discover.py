@@ -18,6 +18,7 @@ from hangwatch_agent.process import Identity
 from hangwatch_agent.records import Record
 
 MAX_RANK = 10_000_000
+MAX_STACKS = 10_000  # processes remembered, of which a node sees some hundreds per job
 RUN_DIR_NAME = "HANGWATCH_RUN_DIR"
 
 
@@ -109,13 +110,19 @@ def _rank_and_world(payload: RecordPayload) -> tuple[int, int]:
 
 
 class BareFinder:
-    """Finds ranks without a record, reading each new process's environment once."""
+    """Finds ranks without a record, reading each new process's environment once.
+
+    A forked child may outlive its rank; then no ancestor shows whose RANK it has inherited. But a
+    fork copies the addresses of its parent, which exec chooses at random: who has those of an
+    older process was forked by it, and is no rank.
+    """
 
     def __init__(self, proc: procfs.Procfs, run_dir: Path, adopt: bool) -> None:
         self._proc = proc
         self._run_dir = str(run_dir)
         self._adopt = adopt
         self._seen: dict[tuple[int, int], Candidate | None] = {}
+        self._by_stack: dict[int, Identity] = {}  # the oldest process with that address
 
     def find(self, processes: table.Table) -> list[Candidate]:
         """Candidates among all processes of `processes`; forgets those that are gone."""
@@ -149,9 +156,12 @@ class BareFinder:
         uids = self._proc.uids(stat.pid)
         if rank is None or not world or len(uids) != 1:
             return None
+        identity = Identity(stat.pid, stat.start_ticks, next(iter(uids)))
+        if self._is_fork(stat, identity):
+            return None
         local = _number(environ, "LOCAL_RANK")
         return Candidate(
-            identity=Identity(stat.pid, stat.start_ticks, next(iter(uids))),
+            identity=identity,
             rank=rank,
             world_size=world,
             local_rank=-1 if local is None else local,
@@ -160,6 +170,15 @@ class BareFinder:
             arguments=self._proc.arguments(stat.pid),
             ancestors=processes.ancestors(stat.pid),
         )
+
+    def _is_fork(self, stat: procfs.Stat, identity: Identity) -> bool:
+        """True when a process with a rank's environment is an older one's image."""
+        if not stat.stack_start:
+            return False
+        oldest = self._by_stack.setdefault(stat.stack_start, identity)
+        if len(self._by_stack) > MAX_STACKS:
+            del self._by_stack[next(iter(self._by_stack))]
+        return oldest != identity and oldest.start_ticks <= identity.start_ticks
 
     def _is_ours(self, environ: Mapping[str, str]) -> bool:
         run_dir = environ.get(RUN_DIR_NAME)

@@ -31,6 +31,7 @@ class Stat:
     threads: int
     start_ticks: int
     exit_status: int  # as waitpid gives it; 0 also when it may not be read
+    stack_start: int = 0  # an address that fork copies and exec chooses anew; 0: not readable
 
 
 def parse_stat(text: str) -> Stat | None:
@@ -48,7 +49,13 @@ def parse_stat(text: str) -> Stat | None:
         threads=int(fields[17]),
         start_ticks=int(fields[19]),
         exit_status=int(fields[49]) if len(fields) > 49 else 0,
+        stack_start=_address(fields[25]) if len(fields) > 25 else 0,
     )
+
+
+def _address(text: str) -> int:
+    """The kernel shows 0 or 1 for addresses of a process that we may not inspect."""
+    return int(text) if int(text) > 1 else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hangwatch_agent.discover import Candidate, select
+from hangwatch_agent import table
+from hangwatch_agent.discover import BareFinder, Candidate, select
 from hangwatch_agent.process import Identity
+from hangwatch_agent.procfs import Procfs, Stat
 
 
 def candidate(
@@ -62,3 +64,47 @@ def test_process_with_a_reused_pid_is_another_candidate() -> None:
     new = Candidate(**{**vars(old), "identity": Identity(10, 999, 0)})
 
     assert len(select([old, new])) == 2
+
+
+class OneJob(Procfs):
+    """Every process is a Python with the same RANK, of the same user."""
+
+    def environ(self, pid: int) -> dict[str, str]:
+        return {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+
+    def uids(self, pid: int) -> frozenset[int]:
+        return frozenset({0})
+
+    def arguments(self, pid: int) -> tuple[str, ...]:
+        return ("python", "train.py")
+
+
+def process(pid: int, stack_start: int) -> Stat:
+    return Stat(pid, "python", "S", 1, 0, 1, pid, 0, stack_start)
+
+
+def found(finder: BareFinder, *stats: Stat) -> set[int]:
+    processes = table.Table()
+    for stat in stats:
+        table.add(processes, stat)
+    return {candidate.identity.pid for candidate in finder.find(processes)}
+
+
+def test_forked_child_that_outlives_its_rank_does_not_become_it() -> None:
+    finder = BareFinder(OneJob(), Path("/r"), adopt=True)
+
+    assert found(finder, process(10, 7000)) == {10}
+    assert found(finder, process(11, 7000)) == set()
+
+
+def test_process_started_after_a_rank_is_a_rank_of_its_own() -> None:
+    finder = BareFinder(OneJob(), Path("/r"), adopt=True)
+
+    assert found(finder, process(10, 7000)) == {10}
+    assert found(finder, process(11, 8000)) == {11}
+
+
+def test_processes_whose_addresses_are_hidden_stay_candidates() -> None:
+    finder = BareFinder(OneJob(), Path("/r"), adopt=True)
+
+    assert found(finder, process(10, 0), process(11, 0)) == {10, 11}

@@ -94,7 +94,7 @@ def of_outcome(outcome: Outcome, peers: Peers | None) -> Row:
         ),
         given=_given(outcome),
         confidence=verdict["confidence"] if verdict and verdict["kind"] != "none" else None,
-        named_s=outcome.named_s,
+        named_s=None if case.is_healthy else outcome.named_s,
         hung_s=outcome.hung_s,
         states=tuple(outcome.states),
         incidents=outcome.incidents,

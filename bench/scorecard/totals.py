@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from bench.scorecard.rows import Row, TraceAnswer, ranks_of
 
-SPOKEN = frozenset({"suspected", "hung", "slow", "expected_wait", "failed"})
 BINS = ((0.0, 0.5), (0.5, 0.7), (0.7, 0.85), (0.85, 0.95), (0.95, 1.01))
 
 

@@ -10,12 +10,11 @@ import torch.distributed as dist
 def main() -> None:
     torch._inductor.config.force_disable_caches = True
     torch._dynamo.config.automatic_dynamic_shapes = False
-    layers = (torch.nn.Linear(16, 16), torch.nn.GELU(), torch.nn.LayerNorm(16))
-    compiled = torch.compile(torch.nn.Sequential(*layers))
+    compiled = torch.compile(torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.GELU()))
     progress.start()
-    for length in (2, 3, 5):
+    for length in (2, 3):
         for _ in range(10):
-            compiled(torch.ones(length, 16)).sum().backward()
+            compiled(torch.ones(length, 16))
             dist.all_reduce(torch.ones(4))
             progress.mark()
     progress.finish()

@@ -1,21 +1,12 @@
-"""One rank waits for something outside of the job: a file lock, a full pipe, a tracking server."""
+"""One rank waits for something outside of the job: a full pipe, a tracking server."""
 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import socket
-import tempfile
 
 import progress
-
-
-def take_file_lock() -> None:
-    """Another open file of the same path already has the lock, as a second job's would."""
-    with tempfile.NamedTemporaryFile() as first, open(first.name) as second:
-        fcntl.flock(first, fcntl.LOCK_EX)
-        fcntl.flock(second, fcntl.LOCK_EX)
 
 
 def write_to_full_pipe() -> None:
@@ -33,7 +24,7 @@ def ask_tracking_server() -> None:
             line.recv(1)
 
 
-WAYS = {"file": take_file_lock, "pipe": write_to_full_pipe, "server": ask_tracking_server}
+WAYS = {"pipe": write_to_full_pipe, "server": ask_tracking_server}
 
 
 def main() -> None:

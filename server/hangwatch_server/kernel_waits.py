@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+FILE_LOCK = "a file lock"
 _ROWS: tuple[tuple[str, str], ...] = (
     (r"nfs|rpc_wait|xprt_", "the NFS server"),
     (r"^(ll_|cl_|osc_|mdc_|ldlm_|ptlrpc)|lustre", "the Lustre file system"),
@@ -19,7 +20,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"amdgpu|kfd", "the AMD driver"),
     (r"jbd2|xlog_|xfs_log|fsync|writeback|balance_dirty", "the disk to write"),
     (r"io_schedule|folio_wait|wait_on_|submit_bio|blk_|bit_wait_io|bdev", "the disk"),
-    (r"locks_lock|flock|posix_lock|break_lease", "a file lock"),
+    (r"locks_lock|flock|posix_lock|break_lease", FILE_LOCK),
     (r"wait_for_partner", "the other end of a named pipe"),
     (r"pipe_(read|write|wait)", "a pipe"),
     (r"^do_wait|kernel_wait4|kernel_clone|wait_for_vfork", "a child process"),

@@ -110,6 +110,8 @@ def _user_code(process: wire.ProcessStacks, thread: wire.Thread, wchan: str) -> 
     python = frame_text.python_only(thread.frames)
     waited_for = kernel_waits.words(wchan)
     is_own_leaf = not frame_text.is_framework(python[0])
+    if waited_for == kernel_waits.FILE_LOCK and is_own_leaf and not thread.is_active:
+        return Reading(activity=Activity.LOCK, detail=f"waits for {waited_for}")
     may_wait = is_own_leaf and not thread.is_active and not _is_elsewhere(wchan)
     holder = helpers.thread_in_file(process, thread) if may_wait else None
     if holder is not None:

@@ -112,6 +112,12 @@ def test_kernel_tells_what_user_code_waits_for(name: str, wchan: str, detail: st
     assert facts_of(recorded.process(name), wchan).detail == detail
 
 
+def test_wait_for_a_file_lock_is_a_lock() -> None:
+    facts = facts_of(recorded.process("file_lock"), "locks_lock_inode_wait")
+
+    assert facts.activity is Activity.LOCK
+
+
 def test_wait_for_the_gpu_is_told_by_python_and_by_native_frames() -> None:
     python = recorded.stack(
         ("synchronize", f"{TORCH}/cuda/__init__.py", 1080), ("step", "/home/u/train.py", 5)

@@ -60,7 +60,7 @@ class Captures:
             pid=item.identity.pid,
             age_s=asyncio.get_running_loop().time() - started_s,
             stacks=found.stacks,
-            process=item.facts,
+            process=item.process.as_captured(item.facts),
             reason=found.reason,
             remedy=found.remedy,
         )
@@ -109,7 +109,7 @@ class Captures:
             age_s=0.0,
             stacks=found.stacks,
             entries=dumped.entries,
-            process=item.facts,
+            process=item.process.as_captured(item.facts),
             reason="; ".join(filter(None, (found.reason, dumped.reason))),
             remedy="; ".join(filter(None, (found.remedy, dumped.remedy))),
         )

@@ -15,6 +15,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from hangwatch_agent import children, procfs, wire
 from hangwatch_agent.payload import ExitPayload
 
@@ -149,6 +151,12 @@ class Process:
         if self.is_gone or self._last.state in "ZX":
             self._last = self._ended(mark, now_s)
         return self._last
+
+    def as_captured(self, facts: wire.ProcessFacts) -> wire.ProcessFacts:
+        """`facts` with what goes with a stack that was taken just now: where the kernel waits."""
+        if self.is_gone or facts.state in "ZX":
+            return facts
+        return msgspec.structs.replace(facts, wchan=self._proc.wchan(self.identity.pid)[:64])
 
     def _facts(self, stat: procfs.Stat, now_s: float) -> wire.ProcessFacts:
         pid = self.identity.pid

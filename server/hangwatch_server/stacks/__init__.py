@@ -5,9 +5,9 @@ Pure: captures in, facts, trees and text out. It takes no captures and knows no 
 
 from __future__ import annotations
 
-from hangwatch_server.stacks.facts import Sample, facts
+from hangwatch_server.stacks.facts import Sample, facts, superfluous
 from hangwatch_server.stacks.merge import RankStacks, merge
 from hangwatch_server.stacks.signature import signature
 from hangwatch_server.stacks.text import text
 
-__all__ = ["RankStacks", "Sample", "facts", "merge", "signature", "text"]
+__all__ = ["RankStacks", "Sample", "facts", "merge", "signature", "superfluous", "text"]

@@ -74,6 +74,16 @@ def facts(samples: Sequence[Sample], now_s: float) -> StackFacts | None:
     )
 
 
+def superfluous(samples: Sequence[Sample]) -> int:
+    """The index of the sample that says least, where one must go: the oldest, as a rule.
+
+    The oldest of a run that still lasts tells since when it does, so then the one after it goes.
+    """
+    first, second = (_view(sample) for sample in samples[:2])
+    is_run = first is not None and second is not None and _is_same(first.keys, second.keys)
+    return 1 if is_run else 0
+
+
 def _view(sample: Sample) -> _View | None:
     process = frames.main_process(sample.part.stacks)
     thread = frames.main_thread(process) if process else None

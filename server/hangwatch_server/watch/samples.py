@@ -43,8 +43,9 @@ class Samples:
         while at and kept[at - 1].taken_s > sample.taken_s:
             at -= 1
         if len(kept) == PER_RANK:
-            kept.popleft()
-            at = max(0, at - 1)
+            index = stacks.superfluous(list(kept)[:2])
+            del kept[index]
+            at -= int(at > index)
         kept.insert(at, sample)
         self._facts.pop((job, part.rank), None)
 

@@ -39,6 +39,18 @@ def part(
     )
 
 
+def test_stall_that_outlasts_the_kept_captures_is_known_by_its_first() -> None:
+    samples = Samples()
+    samples.add(beats.JOB, part("moving", line=1), 0.0)
+    for number in range(30):
+        samples.add(beats.JOB, part(f"c{number}"), 10.0 + 3.0 * number)
+
+    stack = samples.into(snapshot(98.0)).ranks[0].stack
+
+    assert stack is not None
+    assert (stack.same_leaf_s, stack.same_leaf_captures) == (87.0, 8)
+
+
 def test_three_equal_captures_are_counted_with_the_time_between_them() -> None:
     samples = Samples()
     for number, now_s in enumerate((10.0, 15.0, 20.0)):

@@ -62,13 +62,16 @@ class Stillness:
     """
 
     def __init__(self) -> None:
-        self._slices: int | None = None
+        self._ran_ns: int | None = None
         self._since_s = 0.0
 
-    def add(self, now_s: float, slices: int) -> float:
-        """For how long it has stood still, as far as this has been watched."""
-        if slices != self._slices:
-            self._slices, self._since_s = slices, now_s
+    def add(self, now_s: float, ran_ns: int, *, is_ready: bool) -> float:
+        """For how long it has stood still, as far as this has been watched.
+
+        `is_ready`: it would run if it were given a core, and so is not still.
+        """
+        if is_ready or ran_ns != self._ran_ns:
+            self._ran_ns, self._since_s = ran_ns, now_s
         return now_s - self._since_s
 
 
@@ -170,12 +173,15 @@ class Process:
             cpu_s=stat.cpu_ticks / procfs.TICKS_PER_S,
             main_cpu_s=main.cpu_ticks / procfs.TICKS_PER_S,
             main_cpu_share=self._main_share.add(now_s, main.cpu_ticks),
-            main_still_s=self._main_stillness.add(now_s, ran.slices) if ran else None,
+            main_still_s=self._still_s(now_s, ran, main) if ran else None,
             main_delay_share=self._main_delay.add(now_s, ran.delay_ns) if ran else None,
             io_bytes=self._proc.io_bytes(pid),
             threads=stat.threads,
             children=tuple(self._children(now_s)),
         )
+
+    def _still_s(self, now_s: float, ran: procfs.Schedule, main: procfs.Stat) -> float:
+        return self._main_stillness.add(now_s, ran.ran_ns, is_ready=main.state == "R")
 
     def _children(self, now_s: float) -> list[wire.ChildFacts]:
         found = []

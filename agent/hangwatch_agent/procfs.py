@@ -62,8 +62,8 @@ def _address(text: str) -> int:
 class Schedule:
     """How the kernel has run a thread so far (/proc/PID/task/TID/schedstat)."""
 
+    ran_ns: int  # on a core; also rises while it runs without a break
     delay_ns: int  # ready to run, and waiting for a core
-    slices: int  # how often it was run
 
 
 def parse_schedule(text: str) -> Schedule | None:
@@ -71,7 +71,7 @@ def parse_schedule(text: str) -> Schedule | None:
     fields = text.split()
     if len(fields) != 3 or not all(field.isdecimal() for field in fields):
         return None
-    return Schedule(delay_ns=int(fields[1]), slices=int(fields[2]))
+    return Schedule(ran_ns=int(fields[0]), delay_ns=int(fields[1]))
 
 
 def parse_uids(status: str) -> frozenset[int]:

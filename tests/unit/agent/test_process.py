@@ -37,10 +37,17 @@ def test_share_is_measured_over_the_last_seconds_only() -> None:
 def test_thread_is_still_since_it_last_ran() -> None:
     stillness = Stillness()
 
-    still = [stillness.add(now_s, slices) for now_s, slices in ((1.0, 7), (3.0, 7), (4.0, 8))]
+    ran = ((1.0, 7), (3.0, 7), (4.0, 8))
+    still = [stillness.add(now_s, ran_ns, is_ready=False) for now_s, ran_ns in ran]
 
     assert still == [0.0, 2.0, 0.0]
-    assert stillness.add(9.0, 8) == 5.0
+    assert stillness.add(9.0, 8, is_ready=False) == 5.0
+
+
+def test_thread_that_waits_for_a_core_is_not_still() -> None:
+    stillness = Stillness()
+
+    assert [stillness.add(now_s, 7, is_ready=True) for now_s in (1.0, 9.0)] == [0.0, 0.0]
 
 
 def end(

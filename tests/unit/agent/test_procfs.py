@@ -56,8 +56,8 @@ def test_oom_kills_are_found_in_both_files() -> None:
     assert procfs.parse_oom_kills("") is None
 
 
-def test_schedule_gives_delay_and_slices_and_nothing_where_there_is_none() -> None:
-    assert procfs.parse_schedule("43647879 5734675 14\n") == procfs.Schedule(5734675, 14)
+def test_schedule_gives_times_and_nothing_where_there_are_none() -> None:
+    assert procfs.parse_schedule("43647879 5734675 14\n") == procfs.Schedule(43647879, 5734675)
     assert procfs.parse_schedule("") is None
     assert procfs.parse_schedule("1 2") is None
 

@@ -8,6 +8,7 @@ from hangwatch_agent import wire
 from hangwatch_server import ranges
 from hangwatch_server.board import slots
 from hangwatch_server.board.base import ProcessId
+from hangwatch_server.board.ras import RasBook
 from hangwatch_server.board.slots import Slot
 from hangwatch_server.model import GroupView
 
@@ -36,6 +37,7 @@ class BoardJob:
         self.calls = 0
         self.moved_s: float | None = None
         self.processes_version = 0
+        self.ras = RasBook()
         self._retired: set[ProcessId] = set()
 
     def take(
@@ -82,6 +84,7 @@ class BoardJob:
             backend=info.backend,
             ranks=ranges.parse(info.ranks),
             epoch=info.epoch,
+            timeout_s=info.timeout_s,
         )
 
     def set_base(self, attempt: int, processes: Mapping[int, ProcessId], now_s: float) -> None:
@@ -149,3 +152,4 @@ class BoardJob:
         if number > self.attempt:
             self.attempt = number
             self.attempt_since_s = now_s
+            self.ras.forget()

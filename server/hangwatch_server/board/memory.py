@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hangwatch_agent import wire
-from hangwatch_server.board import base, slots
+from hangwatch_server.board import base, ras, slots
 from hangwatch_server.board.base import JobMeta, NodeState, ProcessId
 from hangwatch_server.board.jobs import BoardJob
 from hangwatch_server.board.nodes import BoardNode
 from hangwatch_server.board.slots import Slot
-from hangwatch_server.model import GroupView, Link, RankView, Snapshot
+from hangwatch_server.model import GroupView, Link, RankView, RasView, Snapshot
 
 _DEPTHS = (wire.Depth.BARE, wire.Depth.RAS, wire.Depth.PROBE)
 
@@ -58,6 +58,10 @@ class MemoryBoard:
             if id in self._jobs:
                 self._jobs[id].miss(node, listed.get(id, set()), now_s)
         known.jobs |= listed.keys()
+        for report in heartbeat.ras:
+            asked = self._jobs.get(base.job_id(report.launch))
+            if asked is not None and asked.by_node.get(node):
+                asked.ras.take(report, now_s)  # a node speaks for no job but its ranks'
 
     def merge_entries(self, part: wire.CapturePart, now_s: float) -> None:
         job = self._jobs.get(base.job_id(part.launch))
@@ -82,14 +86,19 @@ class MemoryBoard:
         size = found.world_size()
         links = self.links(now_s)
         ranks = {rank: self._view(found, rank, links, now_s) for rank in range(size)}
+        groups = _used_groups(found, ranks)
+        answers = self._ras(found, groups, now_s)
+        for view in answers:
+            groups.setdefault(view.gid, ras.group_of(view))
         return Snapshot(
             job=job,
             attempt=found.attempt,
             world_size=size,
             ranks=ranks,
-            groups=_used_groups(found, ranks),
+            groups=groups,
             taken_s=now_s,
             age_s=now_s - found.attempt_since_s,
+            ras=answers,
         )
 
     def job_meta(self, job: str, now_s: float) -> JobMeta | None:
@@ -100,7 +109,11 @@ class MemoryBoard:
         present = [slot for slot in found.slots.values() if found.is_present(slot, now_s)]
         heard = [slot for slot in present if links.get(slot.node) is Link.LIVE]
         beats = [slot.beat for slot in present]
-        depths = {beat.depth for beat in beats}
+        told = found.ras.ranks(now_s)
+        depths = {
+            wire.Depth.RAS if beat.depth is wire.Depth.BARE and beat.rank in told else beat.depth
+            for beat in beats
+        }
         steps = [beat.step for beat in beats if beat.step is not None]
         return JobMeta(
             id=found.id,
@@ -153,6 +166,19 @@ class MemoryBoard:
     def _knows(self, info: wire.GroupInfo) -> bool:
         job = self._jobs.get(base.job_id(info.launch))
         return job is not None and info.gid in job.groups
+
+    def _ras(
+        self, job: BoardJob, groups: Mapping[str, GroupView], now_s: float
+    ) -> tuple[RasView, ...]:
+        addresses = {
+            name: node.hello.addresses
+            for name in job.by_node
+            if (node := self._nodes.get(name)) is not None
+        }
+        present = {rank: slot for rank, slot in job.slots.items() if job.is_present(slot, now_s)}
+        return job.ras.views(
+            present, addresses, groups, job.world_size(), job.processes_version, now_s
+        )
 
     def _job(self, key: str, launch: wire.Launch | None, now_s: float) -> BoardJob:
         id = base.job_id(key)

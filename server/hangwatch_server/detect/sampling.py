@@ -56,6 +56,8 @@ def is_needed(snapshot: Snapshot, finding: Finding) -> bool:
 
     Where the kernel says that none of them has run all the while, the clock is exact without.
     """
+    if finding.group is not None and any(finding.group.id == told.gid for told in snapshot.ras):
+        return False  # NCCL RAS has counted their calls
     waiting = [snapshot.ranks[r] for r in ranges.parse(finding.waiting) if r in snapshot.ranks]
     bare = [view for view in waiting if view.beat is not None and is_bare(view)]
     return bool(bare) and len(bare) == len(waiting) and not all(map(_is_still, bare))

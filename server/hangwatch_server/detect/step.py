@@ -172,6 +172,8 @@ def needs_diagnosis(snapshot: Snapshot, memory: Memory, settings: DetectSettings
     """Whether anything is odd: a quiet rank, a process gone, a wait, a silent link."""
     if memory.stall is not None and (memory.stall.is_hung or memory.stall.wished_s):
         return True
+    if any(answer.unchanged_s >= settings.needs_diagnosis_s for answer in snapshot.ras):
+        return True
     for view in snapshot.ranks.values():
         beat = view.beat
         if beat is None or view.link is not Link.LIVE or beat.waits or beat.calls:

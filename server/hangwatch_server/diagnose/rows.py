@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hangwatch_agent.wire import Depth
+from hangwatch_agent.wire import Depth, RankBeat
 from hangwatch_server import ranges
 from hangwatch_server.diagnose import process, survey
-from hangwatch_server.diagnose.pending import collectives, monitored, ops, p2p, rendezvous
+from hangwatch_server.diagnose.pending import collectives, monitored, ops, p2p, ras, rendezvous
 from hangwatch_server.diagnose.pending.ops import PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.settings import DEFAULT
@@ -22,6 +22,10 @@ from hangwatch_server.model import (
     RankRow,
     RankView,
     Snapshot,
+)
+
+_RAS_LACK = (
+    "NCCL RAS counts its calls; for their order, sizes and roots start the job with `hangwatch run`"
 )
 
 
@@ -52,12 +56,13 @@ def group_row(snapshot: Snapshot, gid: str) -> GroupRow:
 
 
 def _all_pending(looked: Survey) -> list[PendingOp]:
-    return [
+    known = [
         *collectives.pending(looked),
         *p2p.pending(looked),
         *monitored.pending(looked),
         *rendezvous.pending(looked),
     ]
+    return [*known, *ras.pending(looked, known)]
 
 
 def _by_group(pending: Iterable[PendingOp]) -> dict[str, list[PendingOp]]:
@@ -110,7 +115,7 @@ def _rank_row(
         pid=beat.pid if beat is not None else None,
         state=state,
         link=view.link,
-        depth=beat.depth if beat is not None else Depth.BARE,
+        depth=_depth(looked, beat),
         age_s=view.age_s if beat is not None else None,
         process_state=beat.process.state if beat is not None else "",
         step=beat.step if beat is not None else None,
@@ -121,8 +126,25 @@ def _rank_row(
         where=culprit.where if culprit is not None else (stack.where if stack is not None else ""),
         cpu_share=beat.process.main_cpu_share if beat is not None else None,
         gpu=beat.gpu.index if beat is not None and beat.gpu is not None else None,
-        lacks=beat.lacks if beat is not None else (),
+        lacks=_lacks(looked, beat),
     )
+
+
+def _depth(looked: Survey, beat: RankBeat | None) -> Depth:
+    """A bare rank that NCCL RAS tells of is seen as deep as that."""
+    if beat is None:
+        return Depth.BARE
+    return Depth.RAS if _is_told_by_ras(looked, beat) else beat.depth
+
+
+def _lacks(looked: Survey, beat: RankBeat | None) -> tuple[str, ...]:
+    if beat is None:
+        return ()
+    return (_RAS_LACK,) if _is_told_by_ras(looked, beat) else beat.lacks
+
+
+def _is_told_by_ras(looked: Survey, beat: RankBeat) -> bool:
+    return beat.depth is Depth.BARE and beat.rank in looked.told_by_ras
 
 
 def _group_row(

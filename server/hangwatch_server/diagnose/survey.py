@@ -45,6 +45,7 @@ class Survey:
     standings: dict[str, dict[int, Standing]]  # gid -> rank -> standing
     alive: frozenset[int]
     silent: frozenset[int]
+    told_by_ras: frozenset[int] = frozenset()
 
     def view(self, rank: int) -> RankView | None:
         return self.snapshot.ranks.get(rank)
@@ -127,4 +128,5 @@ def survey(snapshot: Snapshot, settings: DiagnoseSettings) -> Survey:
         standings,
         alive=frozenset(rank for rank, fate in fates.items() if fate is Fate.ALIVE),
         silent=frozenset(rank for rank, fate in fates.items() if fate is Fate.SILENT),
+        told_by_ras=frozenset(m.rank for item in snapshot.ras for m in item.members),
     )

@@ -24,7 +24,14 @@ from hangwatch_server.model.rows import (
     RankRow,
     TimelinePoint,
 )
-from hangwatch_server.model.snapshot import GroupView, RankView, Snapshot, StackFacts
+from hangwatch_server.model.snapshot import (
+    GroupView,
+    RankView,
+    RasMember,
+    RasView,
+    Snapshot,
+    StackFacts,
+)
 from hangwatch_server.model.verdict import (
     Action,
     Coverage,
@@ -81,6 +88,8 @@ __all__ = [
     "PathStep",
     "RankRow",
     "RankView",
+    "RasMember",
+    "RasView",
     "Shift",
     "Snapshot",
     "StackClass",

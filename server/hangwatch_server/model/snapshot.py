@@ -53,6 +53,33 @@ class GroupView:
     backend: str
     ranks: tuple[int, ...]  # sorted global ranks
     epoch: int = 1
+    timeout_s: float | None = None  # after which torch itself gives up; None where unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RasMember:
+    """What NCCL RAS says of one rank as a member of one communicator."""
+
+    rank: int  # global
+    state: wire.RasState
+    counts: tuple[int, ...] = ()  # launched so far, per op of the communicator; () unknown
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RasView:
+    """One communicator by the newest answer of NCCL RAS, its members found among the ranks."""
+
+    gid: str  # of the group with these members, or of a group of its own
+    hash: str
+    size: int
+    ops: tuple[str, ...]  # what `counts` count
+    members: tuple[RasMember, ...]  # by rank; those that no process of the job could be found for
+    unmapped: int  # are only counted
+    version: str  # NCCL's
+    age_s: float  # since NCCL answered
+    unchanged_s: float  # since the first of the answers in a row that say the same
+    same_answers: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +93,4 @@ class Snapshot:
     groups: dict[str, GroupView]
     taken_s: float  # the server's monotonic clock
     age_s: float = 0.0  # since the first rank of this attempt was seen
+    ras: tuple[RasView, ...] = ()

@@ -31,7 +31,9 @@ def of(
     if root.vote is not None:
         is_tie = root.vote.right is None
         return confidence.combine(
-            [confidence.TIE if is_tie else confidence.MISMATCH], competing=root.competing
+            [confidence.TIE if is_tie else confidence.MISMATCH],
+            competing=root.competing,
+            factor=_source_factor(op),
         )
     if kind is Kind.DEADLOCK:
         are_seen = all(_is_seen_waiting(looked, rank) for rank in ranks[:_MAX_LOOKED_AT])
@@ -53,8 +55,12 @@ def of(
     return confidence.combine(
         proofs,
         competing=root.competing,
-        factor=_guess_factor(waiting, list(op.have)[:_MAX_LOOKED_AT]),
+        factor=_guess_factor(waiting, list(op.have)[:_MAX_LOOKED_AT]) * _source_factor(op),
     )
+
+
+def _source_factor(op: PendingOp) -> float:
+    return confidence.BY_OTHERS if op.source else 1.0
 
 
 def is_hard(

@@ -24,6 +24,7 @@ EVERYBODY_ARRIVED = 0.6
 RENDEZVOUS = 0.8
 GUESSED_EDGE = 0.8  # factor: program order was used where the stack could not choose
 BY_STACKS = 0.8  # factor: no counters, so that groups and calls are not known
+BY_OTHERS = 0.85  # factor: no probe tells, NCCL RAS does
 FROZEN_CAPTURES = 3
 MOST = 0.95
 

@@ -39,6 +39,7 @@ class PendingOp:
     is_mismatch: bool = False
     detail: str = ""  # rendezvous: the init method; seen: which ranks are where
     is_partial: bool = False  # some members have finished it
+    source: str = ""  # who says so where no probe does, as a sentence
 
     @property
     def sort_key(self) -> tuple[str, str, int, int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hangwatch_server import ranges
 from hangwatch_server.diagnose import process
 from hangwatch_server.diagnose.calls import mismatch, record, signature
-from hangwatch_server.diagnose.pending import ops
+from hangwatch_server.diagnose.pending import ops, ras
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
@@ -34,6 +34,8 @@ def of(survey: Survey, root: Root, op: PendingOp, ranks: Sequence[int]) -> tuple
     for rank in ranks[:_MAX_RANKS]:
         found.extend(_of_culprit(survey, op, rank))
     found.extend(_of_op(survey, root, op))
+    if op.source:
+        found.append(Evidence(kind="ras", text=op.source))
     if root.notes:
         text = f"Ranks {ranges.text(root.notes)} are silent: nobody can say whether they arrived."
         found.append(Evidence(kind="node", text=text))
@@ -86,6 +88,13 @@ def _of_culprit(survey: Survey, op: PendingOp, rank: int) -> Iterator[Evidence]:
         yield Evidence(kind="process", text=_process_text(survey, rank))
     elif fate is Fate.SILENT:
         yield Evidence(kind="node", text=f"Rank {rank} is not heard at this time.")
+    error = ras.errors(survey, rank)
+    if error:
+        yield Evidence(kind="ras", text=f"NCCL reports of rank {rank}: {error}.")
+    if beat is not None and beat.gpu is not None and beat.gpu.xid:
+        codes = ", ".join(map(str, beat.gpu.xid))
+        text = f"GPU {beat.gpu.index} of rank {rank} raised Xid {codes}: its hardware or driver."
+        yield Evidence(kind="gpu", text=text)
     stack = survey.recent_stack(rank)
     if stack is not None:
         times = f", the same in {stack.same_leaf_captures} captures"

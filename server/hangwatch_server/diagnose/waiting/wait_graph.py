@@ -11,7 +11,14 @@ from dataclasses import dataclass, field
 
 from hangwatch_server.diagnose.calls import mismatch
 from hangwatch_server.diagnose.calls.signature import Vote
-from hangwatch_server.diagnose.pending import collectives, monitored, p2p, rendezvous, seen
+from hangwatch_server.diagnose.pending import (
+    collectives,
+    monitored,
+    p2p,
+    ras,
+    rendezvous,
+    seen,
+)
 from hangwatch_server.diagnose.pending.ops import PendingOp
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.diagnose.waiting import graph, waits
@@ -61,8 +68,10 @@ def build(survey: Survey) -> WaitGraph:
         *p2p.pending(survey),
         *monitored.pending(survey),
         *rendezvous.pending(survey),
-        *seen.pending(survey),
     ]
+    ras.refine(survey, pending)
+    # Counts tell more than stacks do; where they agree, the stacks may still tell something.
+    pending.extend(ras.pending(survey, pending) or seen.pending(survey))
     pending.sort(key=lambda op: op.sort_key)
     votes = mismatch.mark(survey, pending)
     ranks = sorted({rank for op in pending for rank in _touched(op)})

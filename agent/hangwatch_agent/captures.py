@@ -7,11 +7,11 @@ reason why it has nothing to show.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from hangwatch_agent import logs, recorder, stacks, wire
-from hangwatch_agent.errors import SocketError
+from hangwatch_agent import dumps, logs, recorder, stacks, wire
+from hangwatch_agent.errors import DumpError, SocketError
 from hangwatch_agent.node import Node, Tracked
 from hangwatch_agent.process import GONE, Child, Identity
 from hangwatch_agent.stacks import Stacks, Subject
@@ -147,22 +147,64 @@ class Captures:
             for child in worth[:MAX_CHILDREN]
         ]
 
-    @staticmethod
-    async def _take_entries(item: Tracked, timeout_s: float) -> Taken:
+    async def _take_entries(self, item: Tracked, timeout_s: float) -> Taken:
+        """Over the worker socket; where that gives nothing, by the dump pipe if there is one."""
         path = item.socket
-        if path is None:
-            return Taken(
-                reason="this rank has no worker socket to ask for recorder entries",
-                remedy="start the job with `hangwatch run`; it needs torch 2.5 or newer",
-            )
         groups = item.translated.groups if item.translated else ()
+        environ = self._node.environ(item)
+        has_pipe = dumps.has_pipe(environ)
+        taken = Taken(
+            reason="this rank has no worker socket to ask for recorder entries",
+            remedy="start the job with `hangwatch run`; it needs torch 2.5 or newer",
+        )
+        end_s = asyncio.get_running_loop().time() + timeout_s
+        if path is not None:
+            limit_s = timeout_s / 2 if has_pipe else timeout_s
+            try:
+                return Taken(entries=await recorder.entries(path, item.identity, groups, limit_s))
+            except SocketError as error:
+                taken = Taken(
+                    reason=f"no recorder entries: {error}",
+                    remedy="a stopped process cannot answer; its stack can still be read",
+                )
+        if not has_pipe:
+            return taken
+        left_s = max(1.0, end_s - asyncio.get_running_loop().time())
+        return await self._dump(item, environ, groups, left_s)
+
+    async def _dump(
+        self,
+        item: Tracked,
+        environ: Mapping[str, str],
+        groups: tuple[wire.GroupInfo, ...],
+        timeout_s: float,
+    ) -> Taken:
+        identity = item.identity
+        subject = dumps.Subject(item.candidate.rank, identity.pid, identity.uid, environ)
         try:
-            return Taken(entries=await recorder.entries(path, item.identity, groups, timeout_s))
-        except SocketError as error:
+            found = await dumps.dump(subject, self._node.root_of(item), timeout_s)
+        except DumpError as error:
             return Taken(
-                reason=f"no recorder entries: {error}",
-                remedy="a stopped process cannot answer; its stack can still be read",
+                reason=f"no recorder entries by {dumps.PIPE_NAME}: {error}",
+                remedy="the pipe needs torch's heartbeat monitor and its recorder to be on",
             )
+        return Taken(entries=recorder.match(found.entries, groups or _groups_of(item, found)))
+
+
+def _groups_of(item: Tracked, found: dumps.Dump) -> tuple[wire.GroupInfo, ...]:
+    """The groups that a dump itself names, for a rank without a probe."""
+    key = item.launch.key
+    return tuple(
+        wire.GroupInfo(
+            gid=wire.gid_of(key, name, members, 1),
+            launch=key,
+            name=name,
+            description="",
+            backend="nccl",
+            ranks=members,
+        )
+        for name, members in found.ranks.items()
+    )
 
 
 def _is_worth(child: Child) -> bool:

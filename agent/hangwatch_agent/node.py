@@ -107,6 +107,14 @@ class Node:
         """The tracked process of a rank, the only thing a capture may touch."""
         return next((item for item in self.tracked if item.key == (key, rank)), None)
 
+    def environ(self, item: Tracked) -> dict[str, str]:
+        """What a rank was started with, and what its probe has seen since."""
+        return {**self._proc.environ(item.identity.pid), **item.candidate.environ}
+
+    def root_of(self, item: Tracked) -> Path:
+        """Where a rank's own files are seen, also where it has other mounts than the agent."""
+        return self._proc.root / str(item.identity.pid) / "root"
+
     def scan(self, now_s: float) -> None:
         """Look through /proc and the run dir for what is new, and collect what is long over."""
         self._table = table.scan(self._proc)

@@ -144,6 +144,10 @@ class Procfs:
         self._cgroups = cgroups
         self._stuck: dict[str, threading.Thread] = {}
 
+    @property
+    def root(self) -> Path:
+        return Path(self._root)
+
     def pids(self) -> list[int]:
         return [int(name) for name in os.listdir(self._root) if name.isdecimal()]
 

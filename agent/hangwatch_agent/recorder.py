@@ -11,7 +11,7 @@ import asyncio
 import socket
 import stat
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,12 @@ def parse(data: bytes) -> dict[str, tuple[wire.Entry, ...]]:
         raw = _decoder.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SocketError(f"the recorder's answer cannot be read: {error}") from error
-    listed: list[dict[str, Any]] = [msgspec.to_builtins(one) for one in reversed(raw.entries)]
+    return told(raw.entries)
+
+
+def told(entries: Sequence[RawEntry]) -> dict[str, tuple[wire.Entry, ...]]:
+    """Newest collectives per group name, of entries in the order they were recorded."""
+    listed: list[dict[str, Any]] = [msgspec.to_builtins(one) for one in reversed(entries)]
     names = {dump.group_name(one) for one in listed if one["process_group"]}
     found = dump.Dump(listed, names, wire.MAX_ENTRIES)
     return {

@@ -47,6 +47,7 @@ class GroupPayload(msgspec.Struct, frozen=True, kw_only=True):
     backend: str = ""
     ranks: str = ""  # global ranks in group order, as "0,1,2" or "0-3"
     epoch: Number = 1
+    timeout_s: float | None = None
     counter: Number = 0  # moves with every call; never compared across ranks
     moved_ns: Number = 0  # when `counter` last moved
     seq: Number | None = None  # comparable collective_seq_id where it is known without a dump

@@ -21,6 +21,7 @@ from hangwatch_agent.payload import (
 
 SILENT_AFTER_S = 3.0  # the probe writes once a second; two missed beats may be a busy node
 MAX_SIZES = 32
+MAX_TIMEOUT_S = 365 * 86_400.0
 MAX_SITE = 200
 MAX_DIMENSIONS = 8
 MAX_MEMBERS = 2_000_000  # of all groups of one rank; 20 groups of 100,000
@@ -111,8 +112,14 @@ def group_infos(
             backend=group.backend[:50],
             ranks=members,
             epoch=group.epoch,
+            timeout_s=_timeout_s(group.timeout_s),
         )
     return infos
+
+
+def _timeout_s(told_s: float | None) -> float | None:
+    """A job's own number can be anything; only one that can come to pass is a timeout."""
+    return told_s if told_s is not None and 0 < told_s <= MAX_TIMEOUT_S else None
 
 
 def entry(payload: EntryPayload) -> wire.Entry:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from hangwatch_agent import identity, logs, permissions, process, recorder, wire
 from hangwatch_agent.captures import Captures
 from hangwatch_agent.errors import AgentError, SettingsError
+from hangwatch_agent.gpu import Gpus
 from hangwatch_agent.link import Address, Link, State
 from hangwatch_agent.node import Node, Tracked
 from hangwatch_agent.ras import Collector
@@ -70,6 +71,7 @@ class Service:
             py_spy=permissions.find_py_spy(),
         )
         self._captures = Captures(self._node, self._stacks)
+        self._gpus = Gpus()
         self._ras = Collector(
             self._proc,
             process.PROC,
@@ -83,6 +85,7 @@ class Service:
     async def run(self) -> None:
         """Start everything, wait for the signal to stop, and take everything down again."""
         stop = asyncio.Event()
+        self._gpus.start()
         with _signals(stop):
             problem = await self._stacks.self_check()
             if problem.reason:
@@ -121,6 +124,8 @@ class Service:
         )
 
     def _state(self) -> State:
+        for item in self._node.tracked:
+            item.gpu = self._gpus.of(item.identity.pid)
         translated = self._node.translate(time.monotonic_ns())
         return State(self._node.launches(), tuple(translated), self._ras.reports())
 

@@ -190,7 +190,7 @@ class GpuFacts(msgspec.Struct, frozen=True, kw_only=True):
     uuid: str = ""
     name: str = ""
     utilisation: float | None = None  # percent of the last sample period in which a kernel ran
-    xid: tuple[int, ...] = ()  # since the agent started, oldest first
+    xid: tuple[int, ...] = ()  # of the last 15 minutes, oldest first
     power_w: float | None = None
     power_limit_w: float | None = None
     memory_used_bytes: int | None = None

@@ -24,7 +24,7 @@ GROUND = {
 }  # fmt: skip
 FIRST_FLOOR = {"board", "detect", "diagnose", "stacks", "db", "bus"}
 DIAGNOSE_ROOMS = ("pending", "calls", "waiting", "blame", "telling")
-DIAGNOSE_GROUND = {"bounds", "coverage", "process", "settings", "standing", "survey"}
+DIAGNOSE_GROUND = {"bounds", "coverage", "hardware", "process", "settings", "standing", "survey"}
 LIVING = {"incidents", "captures", "ingest", "watch", "security"}
 DOORS = {"api", "pages", "app", "cli", "services", "lifespan", "serve", "demo"}
 FLOOR = {

@@ -28,6 +28,7 @@ class Group:
         self.is_watched = is_watched
         self.description = ""
         self.backend = ""
+        self.timeout_s: float | None = None
         self.raw = 0
         self.counter = 0
         self.moved_ns = 0
@@ -121,7 +122,19 @@ class Table:
         config = str(world.pg_backend_config.get(group, ""))
         kinds = backends_of(config)
         known.backend = next(iter(kinds)) if len(kinds) == 1 else (config or backend)
+        known.timeout_s = _timeout_s(group)
         known.description = str(getattr(group, "group_desc", ""))[:200]
+
+
+def _timeout_s(group: Any) -> float | None:
+    """After which torch gives up on this group, by the options of its backend; 2 µs, asked once."""
+    try:
+        for device in group._device_types:
+            return float(group._get_backend(device).options._timeout.total_seconds())
+    except Exception:
+        # torch's internals differ between versions and backends: a lack here is no news.
+        return None
+    return None
 
 
 def _world() -> Any:

@@ -37,6 +37,7 @@ def of_group(group: groups.Group) -> dict[str, Any]:
         "backend": group.backend,
         "ranks": groups.ranks_text(group.ranks),
         "epoch": group.epoch,
+        "timeout_s": group.timeout_s,
         "counter": group.counter,
         "moved_ns": group.moved_ns,
         "seq": group.seq,

@@ -11,6 +11,7 @@ from hangwatch_server.model import Finding, Kind, Link, RankView, Snapshot
 
 _WORDS = {
     Kind.MISMATCH: "the ranks' calls do not match",
+    Kind.STALLED_COLLECTIVE: "a GPU has failed inside the collective",
     Kind.DEADLOCK: "ranks wait for each other in a cycle",
 }
 

@@ -133,7 +133,11 @@ def latest_timeout_s(snapshot: Snapshot, finding: Finding) -> float | None:
     if finding.group is None or not finding.waiting:
         return None
     view = snapshot.ranks.get(ranges.parse(finding.waiting)[0])
-    return _shortest(() if view is None else (view,), finding.group.id)
+    of_call_s = _shortest(() if view is None else (view,), finding.group.id)
+    if of_call_s is not None:
+        return of_call_s
+    group = snapshot.groups.get(finding.group.id)
+    return group.timeout_s if group is not None else None
 
 
 def shortest_timeout_s(views: Iterable[RankView]) -> float | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hangwatch_agent.wire import RankBeat
-from hangwatch_server.diagnose import process, standing
+from hangwatch_server.diagnose import hardware, process, standing
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.settings import DiagnoseSettings
 from hangwatch_server.diagnose.standing import Standing
@@ -46,6 +46,8 @@ class Survey:
     alive: frozenset[int]
     silent: frozenset[int]
     told_by_ras: frozenset[int] = frozenset()
+    failed_gpus: frozenset[int] = frozenset()  # ranks whose GPU raised an error of its hardware
+    well: frozenset[int] = frozenset()  # alive, and no such error
 
     def view(self, rank: int) -> RankView | None:
         return self.snapshot.ranks.get(rank)
@@ -121,12 +123,22 @@ def survey(snapshot: Snapshot, settings: DiagnoseSettings) -> Survey:
             if members is None:
                 members = standings[gid] = {}
             members[rank] = held
+    alive = frozenset(rank for rank, fate in fates.items() if fate is Fate.ALIVE)
+    failed = frozenset(
+        rank
+        for rank, view in snapshot.ranks.items()
+        if view.beat is not None
+        and view.beat.gpu is not None
+        and hardware.failure(view.beat) is not None
+    )
     return Survey(
         snapshot,
         settings,
         fates,
         standings,
-        alive=frozenset(rank for rank, fate in fates.items() if fate is Fate.ALIVE),
+        alive=alive,
         silent=frozenset(rank for rank, fate in fates.items() if fate is Fate.SILENT),
+        failed_gpus=failed,
+        well=alive - failed,
         told_by_ras=frozenset(m.rank for item in snapshot.ras for m in item.members),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hangwatch_server.diagnose import hardware
 from hangwatch_server.model import Action, Condition, Culprit, Finding, Kind, Snapshot, State
 
 # Three confirmed incidents within a month: two can be one user's bad day.
@@ -71,7 +72,7 @@ def _blames_node(
     view = snapshot.ranks.get(culprit.rank)
     if view is None or view.beat is None:
         return False
-    if view.beat.gpu is not None and view.beat.gpu.xid:
+    if hardware.failure(view.beat) is not None:
         return True
     wchan = view.beat.process.wchan
     is_local = bool(wchan) and not any(name in wchan for name in _NETWORK_STORAGE)

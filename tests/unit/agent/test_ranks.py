@@ -167,3 +167,17 @@ def test_plain_progress_is_not_material_but_a_stall_is() -> None:
     )
 
     assert moving[0] == moving[1] != stalled
+
+
+@pytest.mark.parametrize(
+    ("told_s", "expected"),
+    [(600.0, 600.0), (None, None), (-1.0, None), (0.0, None), (1e12, None), (float("nan"), None)],
+)
+def test_only_a_timeout_that_can_come_to_pass_is_passed_on(
+    told_s: float | None, expected: float | None
+) -> None:
+    group = GroupPayload(name="0", ranks="0-3", timeout_s=told_s)
+
+    (info,) = ranks.group_infos([group], "job").values()
+
+    assert info.timeout_s == expected

@@ -78,6 +78,8 @@ def is_hard(
         return False
     if kind is Kind.MISMATCH:
         return True
+    if kind is Kind.STALLED_COLLECTIVE:
+        return any(rank in looked.failed_gpus for rank in ranks)
     return any(looked.fate(rank) is Fate.GONE for rank in ranks)
 
 
@@ -112,7 +114,7 @@ def _proof(looked: Survey, root: Root, rank: int) -> float:
         if view is None or view.beat is None:
             return confidence.SILENT_RANK
         return confidence.SILENT_NODE if view.link is Link.LOST else confidence.SILENT_RANK
-    if fate in _UNABLE:
+    if fate in _UNABLE or rank in looked.failed_gpus:
         return confidence.UNABLE
     stack = looked.stack(rank)
     if stack is not None and looked.is_outside(rank):

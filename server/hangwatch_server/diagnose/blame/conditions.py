@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hangwatch_agent.wire import ChildFacts, ProcessFacts
 from hangwatch_server import kernel_waits
-from hangwatch_server.diagnose import process
+from hangwatch_server.diagnose import hardware, process
 from hangwatch_server.diagnose.blame import leaving
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
@@ -65,6 +65,12 @@ def of_rank(
         return by_process
     if view.beat.is_destroyed:
         return State(Condition.FINISHED, where, "it has destroyed its process groups")
+    failed = hardware.words(view.beat)
+    if failed:
+        return State(Condition.UNKNOWN, where, failed)
+    if is_queued and hardware.is_busy(view.beat):
+        detail = "its GPU is busy with something else and has not started the collective"
+        return State(Condition.GPU_BUSY, where, detail)
     if stack is not None and stack.activity is not Activity.UNKNOWN:
         return _by_stack(looked, rank, stack, facts, waiting)
     if is_queued:

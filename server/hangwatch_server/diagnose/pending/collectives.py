@@ -124,7 +124,7 @@ def _blockers(
     found: dict[str, list[int]] = {"absent": [], "unknown": [], "holding": []}
     for rank in group.ranks:
         front = have.get(rank)
-        if front is not None and front.is_started is not False and rank in survey.alive:
+        if front is not None and front.is_started is not False and rank in survey.well:
             continue  # the common case: it is inside and well
         kind = _arrival(survey, members.get(rank), rank, seq, have, bound)
         if kind in found:
@@ -146,6 +146,8 @@ def _arrival(
 ) -> str:
     fate = survey.fate(rank)
     if rank in have:
+        if rank in survey.failed_gpus:
+            return "holding"
         return _arrived_state(fate, have[rank], bound.seq >= seq)
     if held is not None and held.completed >= seq:
         return "done"

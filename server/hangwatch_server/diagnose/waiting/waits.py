@@ -45,7 +45,7 @@ def is_ambiguous(survey: Survey, rank: int, mine: list[int]) -> bool:
 
 
 def _of_rank(survey: Survey, pending: list[PendingOp], rank: int, mine: list[int]) -> list[int]:
-    if survey.fate(rank) in _NO_ACCOUNT:
+    if survey.fate(rank) in _NO_ACCOUNT or rank in survey.failed_gpus:
         return []
     if any(pending[index].form is Form.SEEN for index in mine):
         return mine  # its stack is the reason why it counts as waiting

@@ -7,7 +7,7 @@ from hangwatch_server import ranges
 from hangwatch_server.detect import progress
 from hangwatch_server.detect.memory import Memory
 from hangwatch_server.detect.settings import DetectSettings
-from hangwatch_server.model import Link, RankView, Snapshot, State
+from hangwatch_server.model import Limits, Link, RankView, Snapshot, State
 
 Verdict = tuple[State, str]
 
@@ -79,6 +79,16 @@ def _is_watched(view: RankView) -> bool:
     return view.beat is not None and view.beat.process.state != "gone"
 
 
+def still(memory: Memory, snapshot: Snapshot, limits: Limits, s: DetectSettings) -> Verdict | None:
+    """Unknown where nothing has moved for long, although nobody is held up: never healthy."""
+    quiet_s = progress.stalled_s(memory, snapshot.taken_s)
+    alive = any(map(progress.is_alive, snapshot.ranks.values()))
+    is_young = snapshot.age_s < s.starting_s
+    if is_young or not alive or quiet_s < max(s.no_progress_after_s, limits.suspect_after_s):
+        return None
+    return State.UNKNOWN, f"nothing has moved for {quiet_s:.0f} s, and no rank is seen waiting"
+
+
 def calm(memory: Memory, snapshot: Snapshot, s: DetectSettings) -> Verdict:
     """The state of a job that is heard and does not stall."""
     unseen = [rank for rank, view in snapshot.ranks.items() if view.beat is None]
@@ -89,9 +99,6 @@ def calm(memory: Memory, snapshot: Snapshot, s: DetectSettings) -> Verdict:
         return (State.STARTING if is_young else State.UNKNOWN), reason
     if all(beat.is_destroyed or beat.process.state == "gone" for beat in beats):
         return State.HEALTHY, "all ranks have left training"
-    quiet_s = progress.stalled_s(memory, snapshot.taken_s)
-    if memory.stall is not None and not is_young and quiet_s >= s.no_progress_after_s:
-        return State.UNKNOWN, f"nothing has moved for {quiet_s:.0f} s, and no rank is seen waiting"
     if all(beat.depth is wire.Depth.BARE for beat in beats) and _main_threads_run(beats, s):
         return State.HEALTHY, "the main threads run; collectives are seen in samples of stacks only"
     if any(group.counter > 0 for beat in beats for group in beat.groups) or memory.has_progressed:

@@ -54,7 +54,8 @@ def step(
     if ended is not None:
         return memory, told.decision(*ended)
     if finding.kind is Kind.NONE or memory.stall is None:
-        calm = lifecycle.blind(snapshot) or lifecycle.calm(memory, snapshot, settings)
+        calm = lifecycle.blind(snapshot) or lifecycle.still(memory, snapshot, bounds, settings)
+        calm = calm or lifecycle.calm(memory, snapshot, settings)
         return memory, told.decision(*calm)
     return _stalled(told, current)
 

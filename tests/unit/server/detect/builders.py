@@ -54,9 +54,19 @@ def facts(
     signal: int | None = None,
     io_bytes: int | None = None,
     children: tuple[wire.ChildFacts, ...] = (),
+    wchan: str = "",
+    still_s: float | None = None,
+    delay: float | None = None,
+    main_cpu_s: float = 0.0,
+    cpu_s: float = 0.0,
 ) -> wire.ProcessFacts:
     return wire.ProcessFacts(
         state=state,
+        wchan=wchan,
+        main_still_s=still_s,
+        main_delay_share=delay,
+        main_cpu_s=main_cpu_s,
+        cpu_s=cpu_s,
         main_cpu_share=cpu,
         exit_code=code,
         exit_signal=signal,
@@ -156,6 +166,13 @@ class Clockwork:
             at_s += 1.0
         return self
 
+    def run_to(self, at_s: int) -> Clockwork:
+        """As `run`, but between the first twenty seconds and the last six only every fourth."""
+        dense = {*range(min(20, at_s)), *range(max(0, at_s - 6), at_s + 1)}
+        for moment_s in sorted(dense | set(range(20, at_s, 4))):
+            self.tick(moment_s)
+        return self
+
     def tick(self, at_s: float) -> detect.Decision:
         views = [replace(item, stack=self._stack(item.rank, at_s)) for item in self.beats(at_s)]
         seen = snapshot(views, self.start_s + at_s, age_s=600.0)
@@ -192,6 +209,10 @@ class Clockwork:
             same_leaf_s=newest[0] - run[-1][0],
             capture=f"c{newest[0]:g}",
         )
+
+    def at(self, at_s: float) -> detect.Decision:
+        """The decision of the tick at this second."""
+        return next(decision for moment_s, decision in self.log if moment_s == at_s)
 
     def states(self) -> list[State]:
         """The states in order, without repeats."""

@@ -70,7 +70,7 @@ def test_no_wish_names_more_than_ten_ranks() -> None:
 
 
 def test_culprit_that_works_is_slow_and_hung_only_after_five_minutes() -> None:
-    clock = Clockwork(stuck(facts(cpu=0.9)), finding, frozen_stack()).run(310)
+    clock = Clockwork(stuck(facts(cpu=0.9)), finding, frozen_stack()).run_to(310)
 
     assert clock.states() == [State.HEALTHY, State.SUSPECTED, State.SLOW, State.HUNG]
     assert clock.first(State.SLOW) == 15
@@ -187,7 +187,7 @@ def test_nobody_in_a_collective_is_unknown_until_ten_minutes() -> None:
     def found(at_s: float) -> Finding:
         return finding(at_s, (), kind=Kind.NO_PROGRESS, waiting="0-3")
 
-    clock = Clockwork(stuck(), found, frozen_stack(rank=0)).run(610)
+    clock = Clockwork(stuck(), found, frozen_stack(rank=0)).run_to(610)
 
     assert clock.first(State.UNKNOWN) == 30
     assert clock.first(State.HUNG) == 600
@@ -233,7 +233,7 @@ def test_rank_that_its_node_reports_no_more_is_never_hung() -> None:
         views[2] = view(None, rank=2, node="node-2", age_s=at_s)
         return views
 
-    assert Clockwork(beats, finding).run(400).states()[-1] is State.UNKNOWN
+    assert Clockwork(beats, finding).run_to(400).states()[-1] is State.UNKNOWN
 
 
 def test_server_that_hears_almost_nobody_blames_no_node() -> None:
@@ -252,7 +252,7 @@ def test_rank_that_never_reported_is_never_hung() -> None:
         views[2] = view(None, rank=2)
         return views
 
-    clock = Clockwork(beats, finding).run(400)
+    clock = Clockwork(beats, finding).run_to(400)
 
     assert State.HUNG not in clock.states()
     assert clock.states()[-1] is State.UNKNOWN

@@ -131,7 +131,7 @@ def test_rendezvous_that_waits_for_a_loading_rank_is_slow_not_hung() -> None:
     def beats(at_s: float) -> list[model.RankView]:
         return [view(changed(beat(rank, process=facts(cpu=0.9)), groups=())) for rank in range(2)]
 
-    clock = Clockwork(beats, found, frozen_stack(rank=1)).run(500)
+    clock = Clockwork(beats, found, frozen_stack(rank=1)).run_to(500)
 
     assert State.HUNG not in clock.states()
     assert clock.states()[-1] is State.SLOW

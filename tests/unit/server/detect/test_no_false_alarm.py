@@ -58,7 +58,7 @@ def test_frozen_checkpoint_is_hung_after_two_minutes_only() -> None:
 
 
 def test_checkpoint_that_works_is_expected_until_its_limit() -> None:
-    clock = Clockwork(stuck(facts(cpu=0.5)), finding, frozen_stack(Activity.CHECKPOINT)).run(905)
+    clock = Clockwork(stuck(facts(cpu=0.5)), finding, frozen_stack(Activity.CHECKPOINT)).run_to(905)
 
     assert clock.first(State.HUNG) == 900
 
@@ -73,7 +73,7 @@ def test_wait_for_a_batch_is_no_phase() -> None:
 def test_compiler_at_work_makes_a_compile_phase_without_any_stack() -> None:
     compiler = wire.ChildFacts(pid=9, name="ptxas", role="compile", state="R", cpu_share=1.0)
 
-    clock = Clockwork(stuck(facts(children=(compiler,))), finding).run(400)
+    clock = Clockwork(stuck(facts(children=(compiler,))), finding).run_to(400)
 
     assert clock.states() == [State.HEALTHY, State.EXPECTED_WAIT]
 
@@ -102,7 +102,7 @@ def test_announced_phase_without_limit_or_known_name_hides_no_hang() -> None:
 
 
 def test_announced_checkpoint_has_the_limit_of_checkpoints() -> None:
-    clock = Clockwork(announced("checkpoint", None), finding, frozen_stack()).run(905)
+    clock = Clockwork(announced("checkpoint", None), finding, frozen_stack()).run_to(905)
 
     assert clock.first(State.HUNG) == 900
 

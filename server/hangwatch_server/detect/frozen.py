@@ -105,7 +105,9 @@ def _works(view: RankView, traces: tuple[Trace, ...], s: DetectSettings) -> bool
     if not is_waiting:
         main_share = _cpu_share(view, traces) or 0.0
         wanted = main_share + (process.main_delay_share or 0.0)  # a crowded machine lets it wait
-        if wanted >= s.working_cpu_share or _threads_work(view, traces, main_share, s):
+        if main_share >= s.working_cpu_share or wanted >= s.wanted_cpu_share:
+            return True
+        if _threads_work(view, traces, main_share, s):
             return True
     if view.stack is not None and view.stack.is_served:
         return True

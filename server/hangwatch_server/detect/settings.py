@@ -34,6 +34,8 @@ class DetectSettings:
     # Without any stack, "frozen" rests on CPU, I/O and children alone, so it must last longer.
     blind_frozen_s: float = 30.0
     working_cpu_share: float = 0.05
+    # Used or waited for, ready to run: a thread that polls is ready for moments only.
+    wanted_cpu_share: float = 0.5
     # The probe's own record dirties up to 64 KiB a second, which the kernel counts as writing.
     moving_io_bytes_per_s: float = 128 * 1024
     working_gpu_percent: float = 5.0

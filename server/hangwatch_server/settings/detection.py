@@ -143,6 +143,13 @@ class DetectionLimits:
             "a polling wait uses less",
         ),
     )
+    wanted_cpu_share: float = field(
+        default=0.5,
+        metadata=setting(
+            "share of one core, used or waited for, from which a main thread counts as working",
+            "a crowded machine lets it wait; a thread that polls is ready for moments only",
+        ),
+    )
     moving_io_bytes_per_s: float = field(
         default=131072.0,
         metadata=setting(

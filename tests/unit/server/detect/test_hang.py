@@ -189,7 +189,7 @@ def test_nobody_in_a_collective_is_unknown_until_ten_minutes() -> None:
 
     clock = Clockwork(stuck(), found, frozen_stack(rank=0)).run_to(610)
 
-    assert clock.first(State.UNKNOWN) == 30
+    assert clock.first(State.UNKNOWN) == 32
     assert clock.first(State.HUNG) == 600
 
 

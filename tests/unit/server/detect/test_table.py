@@ -409,13 +409,13 @@ def test_it_is_never(name: str) -> None:
 SHARES = [
     (facts(cpu=0.049), State.HUNG),
     (facts(cpu=0.05), State.SLOW),
-    (facts(cpu=0.01, delay=0.03), State.HUNG),
-    (facts(cpu=0.01, delay=0.04), State.SLOW),
+    (facts(cpu=0.01, delay=0.48), State.HUNG),
+    (facts(cpu=0.01, delay=0.49), State.SLOW),
 ]
 
 
 @pytest.mark.parametrize(("process", "state"), SHARES)
-def test_main_thread_works_from_five_hundredths_of_a_core_used_or_wanted(
+def test_main_thread_works_from_a_twentieth_of_a_core_used_or_half_of_one_wanted(
     process: wire.ProcessFacts, state: State
 ) -> None:
     assert Clockwork(stuck(process), finding, frozen_stack()).run(30).states()[-1] is state

@@ -6,6 +6,7 @@ which they evaluate at times. All of it comes from one seed.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import deque
@@ -31,7 +32,7 @@ GROUPS = {
 JITTER = 0.3
 APART_EVERY_S = 0.5  # between two calls of ranks that evaluate apart
 _DUMPS_S = (2.0, 4.0)  # of a stall, when the probe takes entries; then every ten seconds
-_KEPT_STEPS = 64
+_KEPT_STEPS = 256
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Job:
             self.steps.append(self._step(last.number + 1, last.done_s, tuple(now)))
 
     def skip(self, by_s: float) -> None:
-        """Let this much of the usual course of the job pass unseen: all that is due comes sooner."""
+        """Let this much of the usual course pass unseen: all that is due comes sooner."""
         self.due = deque((at_s - by_s, kind) for at_s, kind in self.due)
 
     def schedule(self, hours: float) -> None:
@@ -153,7 +154,8 @@ class Job:
 
     def _entries(self, rank: int, number: int, dumped_s: float) -> tuple[wire.Entry, ...]:
         """The newest entries as the probe took them then: they may have finished since."""
-        done = {step.number: step.done_s for step in self.steps}
+        newest = itertools.islice(reversed(self.steps), 8)
+        done = {step.number: step.done_s for step in newest}
         return tuple(
             wire.Entry(
                 seq=seq,

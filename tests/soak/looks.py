@@ -11,16 +11,26 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
+import msgspec
 from tests.soak.job import GROUPS, RANKS_PER_NODE, WORLD, Job
 
 from hangwatch_agent import wire
 from hangwatch_server import detect, diagnose
-from hangwatch_server.model import Activity, Finding, Kind, Link, RankView, Snapshot, StackFacts
+from hangwatch_server.model import (
+    Activity,
+    Finding,
+    Kind,
+    Limits,
+    Link,
+    RankView,
+    Snapshot,
+    StackFacts,
+)
 from hangwatch_server.model import State as JobState
 from hangwatch_server.watch import findings
 
 _LATE_S, _LOST_S = 5.0, 20.0
-_LEAD_S = 20.0  # of usual steps that are looked at before and after each pause
+_LEAD_S = 12.0  # of usual steps that are looked at before and after each pause
 _QUIET_S = 8.0  # a step this short cannot be suspected, whatever was learned
 _SETTINGS = detect.DetectSettings()
 _AWAY_PER_DAY = {"agent restarted": 6.0, "server restarted": 2.0, "server stood still": 2.0}
@@ -60,10 +70,11 @@ class Soak:
         self._memory = detect.Memory()
         self._finding = Finding(kind=Kind.NONE)
         self._state = JobState.STARTING
-        self._limits = None
+        self._limits: Limits | None = None
         self._away = self._aways()
         self._busy_until_s = 600.0
         self._seen_since_s = 0.0
+        self._every_s = 2.0 if step_s > _QUIET_S else 1.0
 
     def run(self) -> Tally:
         at_s = 0.0
@@ -72,7 +83,7 @@ class Soak:
             self.job.advance(at_s)
             self._hear(at_s)
             self._look(at_s)
-            at_s += 1.0
+            at_s += self._every_s
             self._skip(at_s)
         self.tally.paused, self.tally.steps = self.job.paused, self.job.steps[-1].number
         return self.tally
@@ -127,6 +138,8 @@ class Soak:
                 continue
             ranks = range(index * RANKS_PER_NODE, (index + 1) * RANKS_PER_NODE)
             node.beats = tuple(self.job.beat(rank, beat_s) for rank in ranks)
+            if beat_s > node.heard_s + _LATE_S:
+                node.beats = tuple(map(_from_new_agent, node.beats))
             node.heard_s = beat_s
 
     def _look(self, at_s: float) -> None:
@@ -213,3 +226,9 @@ class Soak:
             capture=f"c{newest[0]:g}",
         )
         return replace(facts, op="all_reduce") if newest[1] is Activity.COLLECTIVE else facts
+
+
+def _from_new_agent(beat: wire.RankBeat) -> wire.RankBeat:
+    """An agent that has just started cannot say yet what moved since."""
+    facts = msgspec.structs.replace(beat.process, main_cpu_share=None, main_still_s=0.0)
+    return msgspec.structs.replace(beat, process=facts)

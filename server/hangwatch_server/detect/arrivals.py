@@ -40,12 +40,13 @@ def observe(stall: Stall, finding: Finding, stalled_s: float) -> Stall:
     return replace(stall, last=ranks, group=group, wait_s=stalled_s)
 
 
-def learn(memory: Memory, stall: Stall) -> Memory:
-    """The memory with one more wait that ended."""
+def learn(memory: Memory, stall: Stall, s: DetectSettings) -> Memory:
+    """The memory with one more wait that ended, and what all of them say now."""
     if not stall.last or len(stall.last) > _MOST_LAST or stall.wait_s < _LEAST_WAIT_S:
         return memory
     arrival = Arrival(ranks=stall.last, group=stall.group, wait_s=stall.wait_s)
-    return replace(memory, arrivals=(*memory.arrivals, arrival)[-_KEPT:])
+    arrivals = (*memory.arrivals, arrival)[-_KEPT:]
+    return replace(memory, arrivals=arrivals, stragglers=evidence(arrivals, s))
 
 
 def ranked(arrivals: Sequence[Arrival], s: DetectSettings) -> tuple[Straggler, ...]:
@@ -72,7 +73,7 @@ def _stragglers(arrivals: Sequence[Arrival], group: str, s: DetectSettings) -> I
             yield Straggler(rank, group, last, len(arrivals), waits[len(waits) // 2])
 
 
-def evidence(memory: Memory, s: DetectSettings) -> tuple[Evidence, ...]:
+def evidence(arrivals: Sequence[Arrival], s: DetectSettings) -> tuple[Evidence, ...]:
     """A line for each straggler."""
     return tuple(
         Evidence(
@@ -83,5 +84,5 @@ def evidence(memory: Memory, s: DetectSettings) -> tuple[Evidence, ...]:
                 f" usually {item.wait_s:.1f} s after the others."
             ),
         )
-        for item in ranked(memory.arrivals, s)
+        for item in ranked(arrivals, s)
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 
-from hangwatch_server.detect import phases
+from hangwatch_server.detect import phases, progress
 from hangwatch_server.detect.memory import Stall, Trace
 from hangwatch_server.detect.settings import DetectSettings
 from hangwatch_server.model import Activity, RankView, Snapshot
@@ -168,8 +168,10 @@ def _io_rate(traces: tuple[Trace, ...]) -> float:
 
 
 def _recent(traces: tuple[Trace, ...], window_s: float = 6.0) -> tuple[Trace, Trace]:
+    """The newest trace, and the newest that is a window older: across a gap in sight too."""
     last = traces[-1]
-    return next(trace for trace in traces if trace.at_s >= last.at_s - window_s), last
+    before = (trace for trace in reversed(traces) if trace.at_s <= last.at_s - window_s)
+    return next(before, traces[0]), last
 
 
 def _gpu_works(view: RankView, s: DetectSettings) -> bool:
@@ -214,5 +216,5 @@ def _leaf_stands(view: RankView, traces: tuple[Trace, ...], s: DetectSettings) -
 def _never_ran(view: RankView, s: DetectSettings) -> bool:
     """The kernel says so itself: captures may come late where the machine is overloaded."""
     assert view.beat is not None  # motion() looked
-    still_s = view.beat.process.main_still_s
+    still_s = progress.kernel_still_s(view.beat.process)
     return still_s is not None and still_s >= s.frozen_window_s

@@ -62,7 +62,7 @@ def _how(beat: wire.RankBeat) -> str:
 
 
 def _main_threads_run(beats: list[wire.RankBeat], s: DetectSettings) -> bool:
-    still = [beat.process.main_still_s for beat in beats]
+    still = [progress.kernel_still_s(beat.process) for beat in beats]
     return all(still_s is not None and still_s < s.no_progress_after_s for still_s in still)
 
 

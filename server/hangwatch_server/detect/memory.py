@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hangwatch_server.model import Limits
+from hangwatch_server.model import Evidence, Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +99,7 @@ class Memory:
     pace: Mapping[str, float] = field(default_factory=dict)  # of `gaps`, so as not to sort twice
     recovered: tuple[float, ...] = ()  # stalls with a frozen culprit that ended by themselves
     arrivals: tuple[Arrival, ...] = ()
+    stragglers: tuple[Evidence, ...] = ()  # of `arrivals`, so as not to count at every look
     sampling: Sampling = field(default_factory=Sampling)
     attempts: tuple[Ended, ...] = ()  # earlier ones, newest last
     hard_key: str = ""

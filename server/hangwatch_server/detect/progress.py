@@ -29,10 +29,21 @@ def quiet_s(view: RankView) -> float | None:
         return None
     if view.beat.groups:
         return min(group.stall_s for group in view.beat.groups) + view.age_s
-    still_s = view.beat.process.main_still_s
+    still_s = kernel_still_s(view.beat.process)
     if still_s is None or view.beat.depth is not wire.Depth.BARE:
         return None
     return still_s + view.age_s
+
+
+def kernel_still_s(process: wire.ProcessFacts) -> float | None:
+    """For how long the kernel has not run the main thread; None where it does not say.
+
+    It counts how often it starts the thread: one that runs, or is ready to, without a break is
+    never started and yet stands anything but still.
+    """
+    if process.main_still_s is None:
+        return None
+    return 0.0 if process.state == "R" else process.main_still_s
 
 
 def is_alive(view: RankView) -> bool:
@@ -56,7 +67,7 @@ def observe(memory: Memory, snapshot: Snapshot, finding: Finding, s: DetectSetti
         return replace(memory, seen_s=now_s, is_deaf=False)
     if not memory.is_deaf:
         memory = learning.learn(memory, old, memory.seen_s - old.origin_s, s)
-        memory = arrivals.learn(memory, old)
+        memory = arrivals.learn(memory, old, s)
     return replace(
         memory, stall=Stall(origin_s=origin_s), seen_s=now_s, is_deaf=False, has_progressed=True
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from hangwatch_agent import wire
 from hangwatch_server import ranges
+from hangwatch_server.detect import progress
 from hangwatch_server.detect.memory import Sampling
 from hangwatch_server.detect.settings import DetectSettings
 from hangwatch_server.model import Activity, Finding, RankView, Snapshot
@@ -73,7 +74,7 @@ def is_inside(view: RankView) -> bool:
 
 
 def _is_still(view: RankView) -> bool:
-    still_s = view.beat.process.main_still_s if view.beat is not None else None
+    still_s = progress.kernel_still_s(view.beat.process) if view.beat is not None else None
     return still_s is not None and still_s >= 1.0
 
 

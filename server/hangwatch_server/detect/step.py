@@ -86,7 +86,7 @@ class _Told:
             limits=self.bounds,
             wishes=wanted,
             reason=reason,
-            evidence=(*again, *arrivals.evidence(memory, self.settings)),
+            evidence=(*again, *memory.stragglers),
             is_frozen=is_frozen,
             is_over=over_since_s is not None and now_s - over_since_s >= _OVER_AFTER_S,
         )

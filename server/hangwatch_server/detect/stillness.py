@@ -49,8 +49,9 @@ def _in_training(snapshot: Snapshot) -> list[RankView]:
 def _still_s(view: RankView, stall: Stall, now_s: float) -> float:
     """The kernel's count of its runs is exact; else what its CPU time tells since we looked."""
     assert view.beat is not None  # is_alive() looked
-    if view.beat.process.main_still_s is not None:
-        return view.beat.process.main_still_s
+    counted_s = progress.kernel_still_s(view.beat.process)
+    if counted_s is not None:
+        return counted_s
     known = stall.still.get(view.rank)
     return now_s - known.since_s if known is not None else 0.0
 

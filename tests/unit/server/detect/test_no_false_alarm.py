@@ -16,7 +16,7 @@ from tests.unit.server.detect.builders import (
 )
 
 from hangwatch_agent import wire
-from hangwatch_server.model import Activity, Finding, Kind, RankView, State
+from hangwatch_server.model import Activity, Finding, Kind, Link, RankView, State
 
 
 def test_steps_of_six_seconds_raise_nothing() -> None:
@@ -157,3 +157,68 @@ def test_checkpoint_gaps_do_not_raise_the_limit_of_training() -> None:
 
     assert clock.log[-1][1].limits.suspect_after_s == 10
     assert State.HUNG not in clock.states()
+
+
+def test_job_that_waits_an_hour_in_a_queue_raises_nothing() -> None:
+    """Its ranks have trained before, and look for work once a second now."""
+
+    def beats(at_s: float) -> list[RankView]:
+        polls = facts(main_cpu_s=at_s * 0.0002, still_s=at_s % 1.0)
+        return [view(beat(rank, at_s, process=polls)) for rank in range(4)]
+
+    def found(at_s: float) -> Finding:
+        if at_s < 10:
+            return NONE
+        return finding(at_s, (), kind=Kind.NO_PROGRESS, waiting="")
+
+    clock = Clockwork(beats, found).run_to(3600)
+
+    assert clock.states() == [State.HEALTHY, State.UNKNOWN]
+
+
+def test_job_whose_processes_do_not_exist_yet_raises_nothing_in_an_hour() -> None:
+    clock = Clockwork(lambda at_s: [view(None, rank=r) for r in range(4)], lambda at_s: NONE)
+
+    assert clock.run_to(3600).states() == [State.UNKNOWN]
+
+
+def test_frozen_pause_that_ended_by_itself_twice_raises_no_third_alarm() -> None:
+    """A pause of 35 s every 100 s, in which nothing of rank 2 moves."""
+
+    def stalled(at_s: float) -> float:
+        return at_s % 100 if at_s % 100 < 35 else at_s % 1.0
+
+    def beats(at_s: float) -> list[RankView]:
+        return stuck(facts(state="S", still_s=stalled(at_s)))(stalled(at_s))
+
+    def found(at_s: float) -> Finding:
+        return finding(stalled(at_s)) if stalled(at_s) > 1 else NONE
+
+    clock = Clockwork(beats, found, frozen_stack()).run(400)
+
+    hung = {int(at_s // 100) for at_s, decision in clock.log if decision.state is State.HUNG}
+    assert hung == {0, 1}
+    why = clock.at(190).limits.why
+    assert "put off to 51 s: 2 frozen pauses of up to 34 s ended by themselves" in why
+
+
+def test_agent_that_restarts_during_a_wait_makes_no_hang() -> None:
+    """Rank 2 computes for a minute; its agent is away from second 10 to 40."""
+
+    def beats(at_s: float) -> list[RankView]:
+        heard_s = min(at_s, 10.0) if at_s < 40 else at_s
+        age_s = at_s - heard_s
+        link = Link.LIVE if age_s < 5 else Link.LATE if age_s < 20 else Link.LOST
+        process = facts(state="R", cpu=None, main_cpu_s=heard_s * 0.9)
+        views = stuck()(at_s)
+        return [*views[:2], view(beat(2, heard_s, process=process), None, link, age_s), views[3]]
+
+    clock = Clockwork(beats, finding).run(60)
+
+    assert State.HUNG not in clock.states()
+
+
+def test_crowded_machine_makes_no_hang_of_a_rank_that_wants_to_run() -> None:
+    crowded = facts(state="R", cpu=0.02, delay=0.9)
+
+    assert State.HUNG not in Clockwork(stuck(crowded), finding, frozen_stack()).run(60).states()

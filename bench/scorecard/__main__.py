@@ -2,6 +2,8 @@
 
 python -m bench.scorecard [--cases a,b] [--family bare] [--from-json FILE] [--skip-peers]
 
+After the programs come jobs that are only generated, with their truth, for `diagnose` alone.
+
 docs/scorecard.md is written when every case has its row. Rows are kept in the file of --from-json
 as they come: with it a run that was cut short goes on where it stopped.
 """
@@ -19,6 +21,7 @@ from typing import NoReturn
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from bench import generated  # noqa: E402
 from bench.scorecard import page, playing, rows  # noqa: E402
 
 from hangwatch_server.demo import cases  # noqa: E402
@@ -38,10 +41,10 @@ def main() -> int:
     to_play = [case for case in chosen if case.name not in known]
     try:
         _play(to_play, known, options)
+        _report(known, options)
     except KeyboardInterrupt:
         print("\nended early", flush=True)
         return 130
-    _report(known, options)
     return 0
 
 
@@ -63,7 +66,10 @@ def _report(known: dict[str, rows.Row], options: argparse.Namespace) -> None:
     everything = cases.load()
     ordered = [known[case.name] for case in everything if case.name in known]
     missing = [case.name for case in everything if case.name not in known]
-    text = "\n".join(page.lines(ordered, missing)) + "\n"
+    lines = list(page.lines(ordered, missing))
+    if options.generated:
+        lines += page.generated(generated.lines(generated.measure(options.generated)))
+    text = "\n".join(lines) + "\n"
     print(text)
     if options.write or not missing:
         target = options.write or PAGE
@@ -96,6 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--from-json", type=Path, help="rows to start from, and to add to")
     parser.add_argument("--write", type=Path, help="write the page here, whatever is missing")
     parser.add_argument("--jobs", type=int, default=ALIVE, help="cases at once")
+    parser.add_argument(
+        "--generated", type=int, default=2000, help="single faults to generate; 0: no such part"
+    )
     parser.add_argument("--skip-peers", action="store_true", help="do not ask torch's own tools")
     return parser
 

@@ -36,6 +36,13 @@ anybody; each answers when it is asked.
 
 A bare job has no worker server that could be asked, and neither has a rank that is gone or stopped.
 """
+GENERATED = """
+## Generated jobs
+
+Jobs of many sizes and meshes that exist as telemetry only, each with one known fault, two, or none;
+`diagnose` alone is asked. *Right* is the right kind with exactly the culprits as the first answer,
+*harmful* an answer that names somebody innocent. `python bench/generated.py` shows the same.
+"""
 NONE = "-"
 
 
@@ -62,6 +69,13 @@ def lines(rows: Sequence[Row], missing: Sequence[str] = ()) -> Iterator[str]:
         yield from _peer_totals(rows, asked)
         yield ""
         yield from _table(PEER_HEADS, map(_peer_cells, asked))
+
+
+def generated(table: Iterable[str]) -> Iterator[str]:
+    """The section of the generated jobs, whose tables are plain text."""
+    yield GENERATED
+    for line in table:
+        yield f"    {line}".rstrip()
 
 
 HEADS = ("case", "kind", "culprits", "condition", "place", "named", "hung", "confidence", "right")

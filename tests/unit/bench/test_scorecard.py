@@ -120,3 +120,9 @@ def test_page_tells_totals_each_case_and_what_is_missing() -> None:
     cells = "KeyError: ('0', 0) | 1 in 1 reports, right | 3 ranks, the culprit's too"
     assert f"| `stopped` | 1 | {cells} |" in text
     assert "in 1 of 1 cases" in text
+
+
+def test_tables_of_generated_jobs_are_kept_as_plain_text() -> None:
+    lines = list(page.generated(["fault  right", "", "skip   1"]))
+
+    assert lines[1:] == ["    fault  right", "", "    skip   1"]

@@ -17,9 +17,9 @@ def main() -> None:
     rank = progress.start()
     progress.train(10)
     if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
-        if rank == 0:
+        if rank == 1:
             raise RuntimeError("the first attempt fails")
-    elif rank == 1:
+    elif rank == 0:
         resume_from_checkpoint()
     progress.train(1000)
 

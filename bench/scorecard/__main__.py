@@ -11,7 +11,9 @@ as they come: with it a run that was cut short goes on where it stopped.
 from __future__ import annotations
 
 import argparse
+import os
 import signal
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +23,6 @@ from typing import NoReturn
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from bench import generated  # noqa: E402
 from bench.scorecard import page, playing, rows  # noqa: E402
 
 from hangwatch_server.demo import cases  # noqa: E402
@@ -68,7 +69,7 @@ def _report(known: dict[str, rows.Row], options: argparse.Namespace) -> None:
     missing = [case.name for case in everything if case.name not in known]
     lines = list(page.lines(ordered, missing))
     if options.generated:
-        lines += page.generated(generated.lines(generated.measure(options.generated)))
+        lines += page.generated(_generated(options.generated))
     text = "\n".join(lines) + "\n"
     print(text)
     if options.write or not missing:
@@ -77,6 +78,18 @@ def _report(known: dict[str, rows.Row], options: argparse.Namespace) -> None:
         print(f"written: {target}")
     else:
         print(f"{len(missing)} cases have no row: {PAGE.relative_to(ROOT)} is left as it is")
+
+
+def _generated(jobs: int) -> list[str]:
+    """What bench/generated.py prints; it has processes of its own, which end with it."""
+    command = [sys.executable, str(ROOT / "bench" / "generated.py"), "--jobs", str(jobs)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        return process.communicate()[0].splitlines()
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _chosen(names: str, family: str) -> list[Case]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable, Iterator, Sequence
+from importlib import metadata
 
 from bench.scorecard import totals
 from bench.scorecard.rows import Row, TraceAnswer
@@ -49,7 +50,8 @@ NONE = "-"
 def lines(rows: Sequence[Row], missing: Sequence[str] = ()) -> Iterator[str]:
     """The whole page; `missing` are cases without a row."""
     yield INTRO
-    yield f"Played on {os.cpu_count()} cores, Python {platform.python_version()}, gloo on CPU."
+    versions = f"Python {platform.python_version()}, torch {metadata.version('torch')}"
+    yield f"Played on {os.cpu_count()} cores with {versions}, gloo on CPU."
     if missing:
         yield f"\n**Not played:** {', '.join(f'`{name}`' for name in missing)}."
     yield "\n## Totals\n"

@@ -128,7 +128,8 @@ def beating(
     """An agent that is connected, welcomed and beats in a thread of its own."""
     address = url.replace("http://", "ws://") + "/api/v1/agent/stream"
     headers = {"authorization": f"Bearer {token}"}
-    with connect(address, additional_headers=headers, proxy=None) as socket:
+    # No pings: their thread draws from `random`, which hypothesis watches in later tests' threads.
+    with connect(address, additional_headers=headers, proxy=None, ping_interval=None) as socket:
         socket.send(wire.encode(wire.Hello(protocol=wire.PROTOCOL, node=node, version="0.1.0")))
         welcome = socket.recv(timeout=10)
         assert isinstance(welcome, bytes)

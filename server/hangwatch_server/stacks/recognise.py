@@ -58,7 +58,7 @@ def _of_frame(frame: wire.Frame, has_user_inside: bool) -> Activity | None:
     for rule in rules.FRAMEWORK_RULES:
         if (rule.is_outer or not has_user_inside) and rule.matches(frame.file, name):
             return rule.activity
-    return None
+    return rules.of_trainer(frame.file, name)
 
 
 def _collective(python: Sequence[wire.Frame], index: int) -> Reading:

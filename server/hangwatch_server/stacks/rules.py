@@ -68,6 +68,15 @@ _EVAL_NAME = re.compile(
 )
 
 
+# Packages that train on the user's behalf: the names of their functions tell as the user's own do.
+_TRAINERS = re.compile(
+    r"(^|/)(transformers|accelerate|deepspeed|lightning|pytorch_lightning|lightning_fabric|composer"
+    r"|megatron|nemo|torchtitan|torchtune|fairseq2?)/"
+)
+_TRAINER_SAVES = re.compile(r"^_?save_(model|state|pretrained|optimizer\w*|checkpoint\w*)$")
+_LOADERS = re.compile(r"(^|/)(nvidia/dali|webdataset|petastorm|ffcv|torchdata)/")
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A frame that shows `activity`; one that `is_outer` may have user code further in."""
@@ -125,6 +134,7 @@ FRAMEWORK_RULES: tuple[Rule, ...] = (
     Rule(Activity.CHECKPOINT, _saves, is_outer=True),
     Rule(Activity.COMPILE, _compiles, is_outer=True),
     Rule(Activity.DATALOADER, _in("torch/utils/data/"), is_outer=True),
+    Rule(Activity.DATALOADER, lambda file, name: bool(_LOADERS.search(file)), is_outer=True),
 )
 
 # Waits for a child process, told by the Python code that blocks.
@@ -168,6 +178,13 @@ def of_user_function(name: str) -> Activity | None:
     if _SAVE_NAME.search(name) and not _NOT_SAVE_NAME.search(name):
         return Activity.CHECKPOINT
     return Activity.EVALUATION if _EVAL_NAME.search(name) else None
+
+
+def of_trainer(file: str, name: str) -> Activity | None:
+    """The phase that a function of a training framework shows, as in transformers' Trainer."""
+    if not _TRAINERS.search(file):
+        return None
+    return Activity.CHECKPOINT if _TRAINER_SAVES.search(name) else of_user_function(name)
 
 
 def is_lock_function(file: str, name: str) -> bool:

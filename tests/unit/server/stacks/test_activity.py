@@ -178,6 +178,31 @@ def test_users_function_name_announces_a_phase(name: str, activity: Activity) ->
     assert facts_of(process).activity is activity
 
 
+@pytest.mark.parametrize(
+    ("file", "name", "activity"),
+    [
+        ("transformers/trainer.py", "Trainer._save_checkpoint", Activity.CHECKPOINT),
+        ("transformers/modeling_utils.py", "PreTrainedModel.save_pretrained", Activity.CHECKPOINT),
+        ("accelerate/accelerator.py", "Accelerator.save_state", Activity.CHECKPOINT),
+        ("transformers/trainer.py", "Trainer.evaluation_loop", Activity.EVALUATION),
+        ("deepspeed/runtime/engine.py", "DeepSpeedEngine.load_checkpoint", Activity.MODEL_LOADING),
+        ("deepspeed/runtime/engine.py", "DeepSpeedEngine.step", Activity.USER_CODE),
+        ("webdataset/tariterators.py", "url_opener", Activity.DATALOADER),
+        ("pandas/io/parsers.py", "load_checkpoint", Activity.USER_CODE),
+    ],
+)
+def test_function_of_a_training_package_shows_a_phase(
+    file: str, name: str, activity: Activity
+) -> None:
+    process = recorded.stack(
+        ("read", "/usr/lib/python3.11/socket.py", 700),
+        (name, f"/opt/venv/lib/python3.11/site-packages/{file}", 9),
+        ("main", "/home/u/train.py", 5),
+    )
+
+    assert facts_of(process).activity is activity
+
+
 def test_barrier_inside_a_checkpoint_function_is_a_collective() -> None:
     process = recorded.stack(
         ("barrier", f"{TORCH}/distributed/distributed_c10d.py", 5356),

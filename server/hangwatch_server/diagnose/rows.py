@@ -7,7 +7,15 @@ from collections.abc import Iterable
 from hangwatch_agent.wire import Depth, RankBeat
 from hangwatch_server import ranges
 from hangwatch_server.diagnose import process, survey
-from hangwatch_server.diagnose.pending import collectives, monitored, ops, p2p, ras, rendezvous
+from hangwatch_server.diagnose.pending import (
+    collectives,
+    monitored,
+    ops,
+    p2p,
+    ras,
+    rendezvous,
+    seen,
+)
 from hangwatch_server.diagnose.pending.ops import PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.settings import DEFAULT
@@ -62,7 +70,8 @@ def _all_pending(looked: Survey) -> list[PendingOp]:
         *monitored.pending(looked),
         *rendezvous.pending(looked),
     ]
-    return [*known, *ras.pending(looked, known)]
+    told = ras.pending(looked, known)
+    return [*known, *told, *([] if told else seen.pending(looked))]
 
 
 def _by_group(pending: Iterable[PendingOp]) -> dict[str, list[PendingOp]]:

@@ -106,17 +106,19 @@ def waited(view: RankView, stack: StackFacts) -> float | None:
 
 
 def _settle_opaque(survey: Survey, found: _Sorted) -> None:
-    """A wait() and a lock look alike: several ranks at one line are in a wait(), one alone is not.
+    """A wait() and a lock look alike: several ranks at one line are in a wait().
 
-    A rank alone at its line while others are inside stands for a lock.
+    One alone at its line counts as outside while others are inside, and says nothing otherwise.
     """
     places = Counter(found.stacks[rank].where for rank in found.opaque)
-    for rank in found.opaque:
+    for rank in sorted(found.opaque, key=lambda rank: -places[found.stacks[rank].where]):
         stack = found.stacks[rank]
-        if places[stack.where] > 1 or not found.waits:
+        if places[stack.where] > 1:
             _wait(found, rank, survey.snapshot.ranks[rank], stack)
-        else:
+        elif found.waits:
             found.outside.append(rank)
+        else:
+            found.unknown.append(rank)
 
 
 def _op(survey: Survey, found: _Sorted) -> PendingOp:

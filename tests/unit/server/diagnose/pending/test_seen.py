@@ -196,6 +196,14 @@ def test_several_ranks_in_the_same_wait_of_an_asynchronous_call_are_waiting() ->
     assert (found.culprit_ranks, found.waiting) == ("2", "0-1")
 
 
+def test_one_opaque_wait_alone_accuses_nobody() -> None:
+    opaque = {"is_opaque": True, "where": "train.py:62 in step"}
+
+    found = first(outside(0, **opaque), outside(1, still_s=0.0), outside(2, still_s=0.0))  # type: ignore[arg-type]
+
+    assert found.kind is Kind.NONE
+
+
 def test_rank_that_waits_for_its_gpu_is_no_culprit() -> None:
     found = first(inside(0), inside(1, activity=Activity.GPU, op="", still_s=12.0), outside(2))
 

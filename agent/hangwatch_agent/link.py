@@ -119,9 +119,14 @@ class Link:
         """The spool has something new."""
         self._capture_due.set()
 
+    @property
+    def wants_samples(self) -> bool:
+        """Whether a server is there that takes looks at ranks."""
+        return self._is_linked and self._takes_samples
+
     def send_sample(self, part: wire.CapturePart) -> None:
         """Send a look at a rank if a server takes it now; one that nobody takes is dropped."""
-        if self._is_linked and self._takes_samples:
+        if self.wants_samples:
             self._samples.append((time.monotonic(), part))
             self._sample_due.set()
 

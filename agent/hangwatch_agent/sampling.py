@@ -118,11 +118,16 @@ class Sampler:
     """Takes the looks and hands them on."""
 
     def __init__(
-        self, node: Node, captures: Captures, send: Callable[[wire.CapturePart], None]
+        self,
+        node: Node,
+        captures: Captures,
+        send: Callable[[wire.CapturePart], None],
+        is_wanted: Callable[[], bool] = lambda: True,
     ) -> None:
         self._node = node
         self._captures = captures
         self._send = send
+        self._is_wanted = is_wanted
         self._pace = Pace()
         self._name = secrets.token_hex(3)
         self._number = 0
@@ -130,7 +135,8 @@ class Sampler:
     async def run(self) -> None:
         """Look until cancelled."""
         while True:
-            await self.turn(time.monotonic())
+            if self._is_wanted():
+                await self.turn(time.monotonic())
             await asyncio.sleep(TICK_S)
 
     async def turn(self, now_s: float) -> None:

@@ -91,7 +91,9 @@ class Service:
             if problem.reason:
                 logs.warning("stacks_unavailable", why=problem.reason, remedy=problem.remedy)
             link = self._link(problem)
-            sampler = Sampler(self._node, self._captures, link.send_sample)
+            sampler = Sampler(
+                self._node, self._captures, link.send_sample, lambda: link.wants_samples
+            )
             loops = [lambda: self._poll(link), self._scan, self._ping, self._ras.run, link.run]
             loops += [] if problem.reason else [sampler.run]
             loops += [lambda: self._capture(link)] * CAPTURE_WORKERS

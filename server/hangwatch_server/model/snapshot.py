@@ -28,6 +28,7 @@ class StackFacts:
     capture: str = ""  # id of the newest capture
     is_kept: bool = True  # False: the agent's own look, stored nowhere
     lock_holder: str = ""  # for LOCK: "thread 'writer' at train.py:40 in flush"
+    gil_holder: str = ""  # "its main thread": it keeps the interpreter lock and does not run
     waits_on: str = ""  # "child" or "thread" where the main thread waits for the work of one
     is_served: bool = False  # and that child or thread was running when it was looked at
     is_opaque: bool = False  # a lock or an asynchronous call's wait(): the stack cannot tell which

@@ -68,6 +68,7 @@ def facts(samples: Sequence[Sample], now_s: float) -> StackFacts | None:
         capture=newest.sample.capture,
         is_kept=newest.sample.is_kept,
         lock_holder=reading.lock_holder,
+        gil_holder=_gil_holder(run),
         waits_on=reading.waits_on,
         is_served=reading.is_served,
         is_opaque=reading.is_opaque,
@@ -129,6 +130,29 @@ def _still_since(views: Sequence[_View]) -> list[_View]:
             break
         run.insert(0, view)
     return run
+
+
+def _gil_holder(run: Sequence[_View]) -> str:
+    """The thread that owned the interpreter lock, asleep at one place, in the last two looks.
+
+    Python gives the lock back before it sleeps; native code may not. One that runs may just work.
+    """
+    if len(run) < 2:
+        return ""
+    (before, now) = (_sleeping_owner(view.process) for view in run[-2:])
+    if before is None or now is None or before.thread_id != now.thread_id:
+        return ""
+    if signature.signature(before.frames) != signature.signature(now.frames):
+        return ""
+    if now is run[-1].thread:
+        return "its main thread"
+    name = f"thread '{now.name}'" if now.name else "a thread"
+    return f"{name} at {frames.where(frames.user_frame(now.frames))}"
+
+
+def _sleeping_owner(process: wire.ProcessStacks) -> wire.Thread | None:
+    owners = (thread for thread in process.threads if thread.owns_gil and not thread.is_active)
+    return next(owners, None)
 
 
 def _is_same(one: Mapping[int, str], other: Mapping[int, str]) -> bool:

@@ -63,6 +63,9 @@ def of_rank(
     by_process = _by_process(facts, where)
     if by_process is not None:
         return by_process
+    if stack is not None and stack.gil_holder:
+        detail = f"{stack.gil_holder} keeps the interpreter lock and sleeps in native code"
+        return State(Condition.GIL_HELD, where, detail)
     if view.beat.is_destroyed:
         return State(Condition.FINISHED, where, "it has destroyed its process groups")
     failed = hardware.words(view.beat)

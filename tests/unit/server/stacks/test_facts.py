@@ -68,3 +68,30 @@ def test_failed_capture_does_not_break_a_run() -> None:
 
     assert facts is not None
     assert facts.same_leaf_captures == 2
+
+
+def test_thread_that_sleeps_with_the_interpreter_lock_is_named_after_two_looks() -> None:
+    main, thread = recorded.process("gil_in_main"), recorded.process("gil_in_thread")
+
+    once = stacks.facts([sample(1, main)], 1)
+    found = [stacks.facts([sample(1, held), sample(4, held)], 4) for held in (main, thread)]
+
+    assert once is not None
+    assert once.gil_holder == ""
+    assert [facts.gil_holder for facts in found if facts is not None] == [
+        "its main thread",
+        "thread 'native' at prog.py:2 in hold",
+    ]
+
+
+def test_thread_that_runs_with_the_interpreter_lock_just_works() -> None:
+    frames = (wire.Frame(name="work", file="/home/u/train.py", line=3),)
+    thread = wire.Thread(
+        pid=1, thread_id=1, name="MainThread", frames=frames, is_active=True, owns_gil=True
+    )
+    busy = wire.ProcessStacks(pid=1, role="main", threads=(thread,))
+
+    facts = stacks.facts([sample(1, busy), sample(4, busy)], 4)
+
+    assert facts is not None
+    assert facts.gil_holder == ""

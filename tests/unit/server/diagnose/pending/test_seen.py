@@ -196,6 +196,13 @@ def test_several_ranks_in_the_same_wait_of_an_asynchronous_call_are_waiting() ->
     assert (found.culprit_ranks, found.waiting) == ("2", "0-1")
 
 
+def test_rank_that_sleeps_with_the_interpreter_lock_holds_it() -> None:
+    found = first(inside(0), inside(1), outside(2, gil_holder="its main thread"))
+
+    assert found.culprits[0].condition is Condition.GIL_HELD
+    assert found.culprits[0].detail.startswith("its main thread keeps the interpreter lock")
+
+
 def test_one_opaque_wait_alone_accuses_nobody() -> None:
     opaque = {"is_opaque": True, "where": "train.py:62 in step"}
 

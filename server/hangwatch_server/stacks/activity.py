@@ -127,7 +127,9 @@ def _user_code(process: wire.ProcessStacks, thread: wire.Thread, wchan: str) -> 
         detail = "waits for a lock or an asynchronous call"
     else:
         detail = f"waits for {waited_for}" if waited_for and not thread.is_active else ""
-    return Reading(activity=Activity.USER_CODE, detail=detail, is_opaque=is_opaque)
+    is_lock = waited_for == "a file lock" and not thread.is_active
+    activity = Activity.LOCK if is_lock else Activity.USER_CODE
+    return Reading(activity=activity, detail=detail, is_opaque=is_opaque)
 
 
 def _held_by(holder: helpers.Helper) -> str:

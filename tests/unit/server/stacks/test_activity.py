@@ -109,7 +109,10 @@ def test_wait_for_an_asynchronous_save_names_the_thread_that_writes() -> None:
     ],
 )
 def test_kernel_tells_what_user_code_waits_for(name: str, wchan: str, detail: str) -> None:
-    assert facts_of(recorded.process(name), wchan).detail == detail
+    facts = facts_of(recorded.process(name), wchan)
+
+    assert facts.detail == detail
+    assert facts.activity is (Activity.LOCK if name == "file_lock" else Activity.USER_CODE)
 
 
 def test_wait_for_a_file_lock_is_a_lock() -> None:

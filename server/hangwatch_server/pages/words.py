@@ -58,7 +58,7 @@ _CONDITIONS = {
     Condition.IN_DATALOADER: "in its dataloader",
     Condition.IN_CHECKPOINT: "in a checkpoint",
     Condition.IN_COMPILE: "compiling",
-    Condition.IN_LOCK: "waits for a lock",
+    Condition.IN_LOCK: "waits for a lock or queue",
     Condition.IN_USER_CODE: "in user code",
     Condition.IN_COLLECTIVE: "in a collective",
     Condition.GPU_BUSY: "its GPU is busy",

@@ -122,14 +122,13 @@ def _user_code(process: wire.ProcessStacks, thread: wire.Thread, wchan: str) -> 
             waits_on="thread",
             is_served=holder.is_running,
         )
-    is_opaque = may_wait and "futex" in wchan
-    if is_opaque:
+    if may_wait and "futex" in wchan:
         detail = "waits for a lock or an asynchronous call"
     else:
         detail = f"waits for {waited_for}" if waited_for and not thread.is_active else ""
     is_lock = waited_for == "a file lock" and not thread.is_active
     activity = Activity.LOCK if is_lock else Activity.USER_CODE
-    return Reading(activity=activity, detail=detail, is_opaque=is_opaque)
+    return Reading(activity=activity, detail=detail, is_opaque=may_wait)
 
 
 def _held_by(holder: helpers.Helper) -> str:

@@ -20,10 +20,10 @@ from hangwatch_agent.captures import Captures
 from hangwatch_agent.discover import RUN_DIR_NAME
 from hangwatch_agent.node import Node, Tracked
 
-CALM_S = 5.0  # between two looks at this node: eight ranks are each seen every 40 s
+CALM_S = 6.0  # between two looks at this node: eight ranks are each seen every 48 s
 QUICK_S = 3.0  # between two looks at one rank of a job in which something stands still
 QUIET_S = 3.0  # its main thread has not run at all
-SHARE = 0.006  # of a core; with the rest of the agent it stays below one percent
+SHARE = 0.005  # of a core, as much as the rest of the agent takes for eight ranks
 MOST_S = 3.0  # saved up: about a hundred looks
 FIRST_S = 1.0
 TICK_S = 0.5

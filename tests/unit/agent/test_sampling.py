@@ -40,9 +40,9 @@ def test_calm_ranks_are_looked_at_in_turn_and_rarely() -> None:
     pace = Pace()
     watch(pace, ranks(4), 0.0, 10.0)
 
-    looks = watch(pace, ranks(4), 10.0, 50.0)
+    looks = watch(pace, ranks(4), 10.0, 10.0 + 8 * sampling.CALM_S)
 
-    assert len(looks) == 8
+    assert len(looks) in (7, 8)
     assert {rank for _, rank in looks} == {0, 1, 2, 3}
 
 

@@ -36,6 +36,12 @@ _DETAIL = {
 }
 
 
+_BY_LINE = (
+    "judged by its line, which is past the one where the others train; a later part of the same "
+    "loop looks the same"
+)
+
+
 class State(NamedTuple):
     condition: Condition
     where: str = ""
@@ -123,7 +129,7 @@ def _by_stack(
     if condition is Condition.IN_DATALOADER:
         detail = _loader_detail(facts, detail)
     elif condition is Condition.IN_USER_CODE and _has_left(looked, rank, stack, waiting):
-        return State(Condition.FINISHED, stack.where, "the others still train")
+        return State(Condition.FINISHED, stack.where, _BY_LINE)
     return State(condition, stack.where, detail)
 
 

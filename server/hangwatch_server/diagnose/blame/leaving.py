@@ -1,7 +1,8 @@
 """Whether a culprit has left training while others still train: the mark of uneven inputs.
 
 Read from two stacks: in the innermost function that both are in, the culprit stands at a later line
-than the rank that waits, so the loop that the other is still in lies behind it.
+than the rank that waits, so the loop that the other is still in lies behind it. A rank late in the
+body of that same loop looks alike: the culprit's detail says so.
 """
 
 from __future__ import annotations

@@ -291,6 +291,7 @@ def test_rank_past_the_loop_that_others_wait_in_has_left_training() -> None:
 
     assert (found.kind, found.culprit_ranks, found.seq) == (Kind.MISSING_RANKS, "0", 11)
     assert found.culprits[0].condition is Condition.FINISHED
+    assert "a later part of the same loop looks the same" in found.culprits[0].detail
     assert any("uneven" in hint for hint in found.hints)
 
 

@@ -64,7 +64,7 @@ def _of_thread(process: wire.ProcessStacks, thread: wire.Thread) -> Reading:
     is_phase = helper.activity in _IS_PHASE
     return Reading(
         activity=helper.activity if is_phase else Activity.LOCK,
-        detail=_held_by(helper) if _takes_lock(thread) else f"waits for {helper.text}",
+        detail=_held_by(helper) if _takes_lock(thread) else f"seems to wait for {helper.text}",
         lock_holder=helper.text,
         waits_on="thread",
         is_served=helper.is_running,

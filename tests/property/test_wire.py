@@ -68,6 +68,34 @@ STACKS = st.builds(
         max_size=2,
     ).map(tuple),
 )
+RAS = st.builds(
+    wire.RasReport,
+    launch=WORDS,
+    number=COUNTS,
+    age_s=SECONDS,
+    hosts=st.lists(WORDS, max_size=2).map(tuple),
+    communicators=st.lists(
+        st.builds(
+            wire.RasCommunicator,
+            hash=WORDS,
+            size=COUNTS,
+            ops=st.lists(WORDS, max_size=2).map(tuple),
+            members=st.lists(
+                st.builds(
+                    wire.RasMember,
+                    rank=COUNTS,
+                    host=COUNTS,
+                    pid=COUNTS,
+                    gpu=COUNTS,
+                    state=st.sampled_from(wire.RasState),
+                    counts=st.lists(COUNTS, max_size=2).map(tuple),
+                ),
+                max_size=2,
+            ).map(tuple),
+        ),
+        max_size=2,
+    ).map(tuple),
+)
 AGENT_FRAMES = st.one_of(
     st.builds(wire.Hello, protocol=COUNTS, node=WORDS, version=WORDS),
     st.builds(
@@ -75,6 +103,7 @@ AGENT_FRAMES = st.one_of(
         number=COUNTS,
         launches=st.lists(st.builds(wire.Launch, key=WORDS, name=WORDS), max_size=2).map(tuple),
         ranks=st.lists(RANKS, max_size=3).map(tuple),
+        ras=st.lists(RAS, max_size=2).map(tuple),
     ),
     st.builds(
         wire.CapturePart,
@@ -89,6 +118,7 @@ AGENT_FRAMES = st.one_of(
 SERVER_FRAMES = st.one_of(
     st.builds(wire.Welcome, protocol=COUNTS, version=WORDS),
     st.builds(wire.Refused, code=WORDS, reason=WORDS),
+    st.builds(wire.AskRas, launches=st.lists(WORDS, max_size=3).map(tuple), for_s=SECONDS),
     st.builds(wire.SetInterval, interval_s=SECONDS),
     st.builds(wire.Stored, capture=WORDS, launch=WORDS, rank=COUNTS),
     st.builds(

@@ -62,6 +62,10 @@ class Captures:
         self._pending: dict[str, Pending] = {}
         self._evidence: set[str] = set()
 
+    async def tell(self, node: str, command: wire.AskRas) -> bool:
+        """Give a node's agent a command that no capture hangs on; False when it is not there."""
+        return await self._hub.send(node, command)
+
     async def request(
         self,
         job_id: str,

@@ -24,7 +24,8 @@ from hangwatch_server.detect import Decision, DetectSettings, Memory, Wish
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.model import Finding, Kind, Link, Snapshot
 from hangwatch_server.settings import ServerSettings
-from hangwatch_server.watch import advice, findings, guard, rows, verdicts
+from hangwatch_server.watch import advice, appointments, findings, guard, rows, verdicts
+from hangwatch_server.watch.appointments import Appointments
 from hangwatch_server.watch.leases import Leases
 from hangwatch_server.watch.ledger import Ledger
 from hangwatch_server.watch.samples import Samples
@@ -64,6 +65,7 @@ class Loop:
         self._prune_due_s = 0.0
         self._links: dict[str, Link] = {}
         self._leases_to_release: list[str] = []
+        self._appointments = Appointments()
 
     async def run(self) -> None:
         """Look at all jobs until cancelled; gives the leases back at the end."""
@@ -81,8 +83,16 @@ class Loop:
             for job in self._board.jobs():
                 for wish in await self._look_safely(job):
                     errands.create_task(self._fulfil(self.watched[job], wish))
+                self._appoint(errands, job)
             await self._tend_safely()
         metrics.jobs_watched.set(len(self.watched))
+
+    def _appoint(self, errands: asyncio.TaskGroup, job: str) -> None:
+        watched = self.watched.get(job)
+        node = self._appointments.due(watched.snapshot) if watched is not None else None
+        if watched is not None and node is not None:
+            command = wire.AskRas(launches=(watched.meta.launch,), for_s=appointments.FOR_S)
+            errands.create_task(self._captures.tell(node, command))
 
     async def _look_safely(self, job: str) -> tuple[Wish, ...]:
         try:
@@ -213,6 +223,7 @@ class Loop:
             self.watched.pop(job, None)
             self._samples.forget(job)
             self._ledger.forget(job)
+            self._appointments.forget(job)
             self._leases_to_release.append(job)
         try:
             await self._tend(now_s)

@@ -31,8 +31,8 @@ class FakeRas:
     connections: int = 0
 
     @contextlib.asynccontextmanager
-    async def listening(self, host: str = "127.0.0.1") -> AsyncIterator[Endpoint]:
-        server = await asyncio.start_server(self._serve, host, 0)
+    async def listening(self, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Endpoint]:
+        server = await asyncio.start_server(self._serve, host, port)
         port = server.sockets[0].getsockname()[1]
         async with server:
             yield Endpoint(host, port)

@@ -24,6 +24,7 @@ _SAME_ANSWER_S = 0.5  # an answer that arrives again, or late over a slower way
 class _Resolved:
     """A communicator with its members as ranks; ages are added for each snapshot."""
 
+    gid: str
     communicator: wire.RasCommunicator
     members: tuple[RasMember, ...]
     unmapped: int
@@ -89,25 +90,22 @@ class RasBook:
         """
         if self._report is None or now_s - self._taken_s > KEEP_S:
             return ()
-        key = (id(self._report), version, world_size, len(nodes))
+        key = (id(self._report), version, world_size, len(nodes), len(groups))
         if key != self._resolved_for:
-            self._resolved = _resolved(self._report, _Finder(slots, nodes, world_size))
+            finder = _Finder(slots, nodes, world_size)
+            self._resolved = _resolved(self._report, finder, _gids(groups))
             self._resolved_for = key
             self._ranks = frozenset(
                 member.rank for item in self._resolved for member in item.members
             )
-        gids = _gids(groups)
-        return tuple(
-            self._view(item, gids, now_s) for item in self._resolved if len(item.members) > 1
-        )
+        return tuple(self._view(item, now_s) for item in self._resolved if len(item.members) > 1)
 
-    def _view(self, item: _Resolved, gids: Mapping[str, str | None], now_s: float) -> RasView:
+    def _view(self, item: _Resolved, now_s: float) -> RasView:
         assert self._report is not None  # views() has looked
         hash = item.communicator.hash
         still = self._still[hash]
-        members = ranges.text([member.rank for member in item.members])
         return RasView(
-            gid=gids.get(members) or f"ras-{hash[:16]}",
+            gid=item.gid,
             hash=hash,
             size=item.communicator.size,
             ops=item.communicator.ops,
@@ -163,11 +161,18 @@ class _Finder:
         return member.rank if is_world else None
 
 
-def _resolved(report: wire.RasReport, finder: _Finder) -> tuple[_Resolved, ...]:
-    return tuple(_resolve(report, item, finder) for item in report.communicators)
+def _resolved(
+    report: wire.RasReport, finder: _Finder, gids: Mapping[str, str | None]
+) -> tuple[_Resolved, ...]:
+    return tuple(_resolve(report, item, finder, gids) for item in report.communicators)
 
 
-def _resolve(report: wire.RasReport, item: wire.RasCommunicator, finder: _Finder) -> _Resolved:
+def _resolve(
+    report: wire.RasReport,
+    item: wire.RasCommunicator,
+    finder: _Finder,
+    gids: Mapping[str, str | None],
+) -> _Resolved:
     found: dict[int, RasMember] = {}
     for member in item.members:
         host = report.hosts[member.host] if member.host >= 0 else ""
@@ -177,7 +182,8 @@ def _resolve(report: wire.RasReport, item: wire.RasCommunicator, finder: _Finder
                 rank=rank, state=member.state, counts=member.counts, error=member.error
             )
     members = tuple(found[rank] for rank in sorted(found))
-    return _Resolved(item, members, max(0, item.size - len(members)))
+    gid = gids.get(ranges.text([member.rank for member in members])) or f"ras-{item.hash[:16]}"
+    return _Resolved(gid, item, members, max(0, item.size - len(members)))
 
 
 def _gids(groups: Mapping[str, GroupView]) -> dict[str, str | None]:

@@ -91,6 +91,7 @@ class WaitPayload(msgspec.Struct, frozen=True, kw_only=True):
     expected: Number = 0
     detail: str = ""
     rank: Number | None = None
+    stage: str = ""  # "store" or "group"
 
 
 class RecordPayload(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +107,7 @@ class RecordPayload(msgspec.Struct, frozen=True, kw_only=True):
     initialised: bool = False
     destroyed: bool = False
     shutting_down: bool = False
+    groups_begun: Number | None = None
     script: str = ""
     torch: str = ""
     probe: str = ""  # the probe's version

@@ -79,6 +79,7 @@ def probed(
         phase_limit_s=payload.phase_limit_s,
         is_initialised=payload.initialised,
         is_destroyed=payload.destroyed or payload.shutting_down,
+        groups_begun=payload.groups_begun,
         groups=tuple(
             _group_beat(group, gids[group.name, group.epoch], now_ns)
             for group in payload.groups
@@ -264,6 +265,7 @@ def _waits(payload: RecordPayload, now_ns: int) -> tuple[wire.InitWait, ...]:
             expected=wait.expected,
             detail=wait.detail[:300],
             rank=wait.rank,
+            stage=wait.stage[:16],
         )
         for wait in payload.waits[:64]
     )

@@ -149,6 +149,7 @@ class InitWait(msgspec.Struct, frozen=True, kw_only=True):
     expected: int = 0  # world size it waits for, 0 when unknown
     detail: str = ""  # init_method without secrets: "file:///shared/store"
     rank: int | None = None
+    stage: str = ""  # "store": it connects to the store; "group": past that, it meets its peers
 
 
 class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -221,6 +222,7 @@ class RankBeat(msgspec.Struct, frozen=True, kw_only=True):
     phase_limit_s: float | None = None
     is_initialised: bool = False
     is_destroyed: bool = False  # past destroy_process_group or in interpreter shutdown
+    groups_begun: int | None = None  # creations of groups begun, the default group's included
     groups: tuple[GroupBeat, ...] = ()
     calls: tuple[Call, ...] = ()
     p2p: tuple[P2PCount, ...] = ()

@@ -137,6 +137,12 @@ def _timeout_s(group: Any) -> float | None:
     return None
 
 
+def begun() -> int | None:
+    """How many groups this process has begun to create under a running number; None if unknown."""
+    count = getattr(_world(), "group_count", None)
+    return count if isinstance(count, int) else None
+
+
 def _world() -> Any:
     """torch's private table of groups; `Any` because no type of it is public."""
     module = sys.modules.get(C10D)

@@ -23,6 +23,12 @@ INNER = (
     "_new_process_group_helper",
     "_new_group_with_tag",
 )
+STORE = {
+    "_env_rendezvous_handler",
+    "_tcp_rendezvous_handler",
+    "_file_rendezvous_handler",
+    "_create_c10d_store",
+}
 FILES = ("distributed_c10d.py", "rendezvous.py")
 
 
@@ -45,7 +51,7 @@ class Inits:
             if known is None or not known.get("expected"):
                 since_ns = now_ns if known is None else known["since_ns"]
                 known = {"what": outer.f_code.co_name, "since_ns": since_ns, **_facts(frames)}
-            waits[key] = known
+            waits[key] = {**known, "stage": _stage(frames)}
         self._seen = waits
         return list(waits.values())
 
@@ -66,6 +72,12 @@ def _waiting_frames(top: FrameType | None) -> list[FrameType]:
     while found and found[-1].f_code.co_name not in OUTER:
         found.pop()
     return found
+
+
+def _stage(frames: list[FrameType]) -> str:
+    """Whether it still connects to the store, or meets its peers there."""
+    names = {frame.f_code.co_name for frame in frames}
+    return "store" if names & STORE else "group"
 
 
 def _facts(frames: list[FrameType]) -> dict[str, Any]:

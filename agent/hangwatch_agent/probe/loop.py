@@ -230,6 +230,7 @@ class Loop:
             "certain": certain,
             "initialised": self._has_initialised,
             "destroyed": self._has_initialised and not is_initialised,
+            "groups_begun": groups.begun(),
             "shutting_down": self._is_leaving or not threading.main_thread().is_alive(),
             "script": report.script(),
             "torch": str(getattr(torch, "__version__", "")),

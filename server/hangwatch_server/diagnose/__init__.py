@@ -10,13 +10,13 @@ long enough for an alarm is for `detect` to say.
 
 from __future__ import annotations
 
-from hangwatch_server.diagnose import quiet, survey
+from hangwatch_server.diagnose import garbage, quiet, survey
 from hangwatch_server.diagnose.blame import culprits
 from hangwatch_server.diagnose.coverage import coverage
 from hangwatch_server.diagnose.rows import group_row, group_rows, rank_rows
 from hangwatch_server.diagnose.settings import DEFAULT, DiagnoseSettings
 from hangwatch_server.diagnose.telling import finding
-from hangwatch_server.diagnose.waiting import wait_graph
+from hangwatch_server.diagnose.waiting import roots, wait_graph
 from hangwatch_server.model import Finding, PathStep, Snapshot
 
 __all__ = [
@@ -40,11 +40,16 @@ def diagnose(snapshot: Snapshot, settings: DiagnoseSettings = DEFAULT) -> tuple[
     2. The bipartite AND wait-for graph of ranks and pending operations.
     3. Its sinks are the roots; each becomes one finding with its victims.
     """
+    with garbage.uncollected():
+        return _diagnose(snapshot, settings)
+
+
+def _diagnose(snapshot: Snapshot, settings: DiagnoseSettings) -> tuple[Finding, ...]:
     looked = survey.survey(snapshot, settings)
     if looked.is_over():
         return (quiet.finding(looked),)  # the dead hold nobody up
     waiting = wait_graph.build(looked)
-    judged = culprits.judge(waiting, wait_graph.roots(waiting))
+    judged = culprits.judge(waiting, roots.of(waiting))
     if not judged:
         return (quiet.finding(looked),)
     return tuple(finding.finding(waiting, item) for item in judged[:MAX_FINDINGS])
@@ -57,7 +62,7 @@ def path(
     looked = survey.survey(snapshot, settings)
     waiting = wait_graph.build(looked)
     node = waiting.node_of.get(rank)
-    for item in culprits.judge(waiting, wait_graph.roots(waiting)):
+    for item in culprits.judge(waiting, roots.of(waiting)):
         if node in item.root.reached:
             return finding.path(waiting, rank, item)
     return ()

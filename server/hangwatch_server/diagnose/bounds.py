@@ -7,6 +7,7 @@ either: some members legitimately leave early.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 ROOT_SENDS = frozenset({"broadcast", "scatter"})
@@ -24,5 +25,6 @@ class Bound(NamedTuple):
 NOTHING = Bound(-1, float("inf"))
 
 
+@lru_cache(maxsize=256)
 def proves_arrival(op: str) -> bool:
     return op != "" and op not in ROOTED and not op.startswith(("all_to_all", "alltoall"))

@@ -2,17 +2,21 @@
 
 Reads one rank's own report only; what peers prove about it is in `bounds`. Raw counters are never
 compared across ranks: on gloo they also count sends, and a completed number is racy, so completion
-there means `is_retired` alone.
+there means `is_retired` alone. Entries are ordered by `seq` alone: a recorder's ring may be written
+out from its middle, and `record_id` counts from wherever that process began.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from math import inf
 from typing import NamedTuple
 
 from hangwatch_agent.wire import Entry, GroupBeat, RankBeat
 from hangwatch_server.model import Link, RankView
 
 PROBE_SILENT_S = 5.0  # of a probe that writes each second; its counters are old by then
+_MAX_SEQ = 2**53  # beyond it no counter of a real job has been; such a number proves nothing
 
 
 class Standing(NamedTuple):
@@ -25,16 +29,61 @@ class Standing(NamedTuple):
     stall_s: float
     entries_age_s: float
     group: GroupBeat
+    entries: tuple[Entry, ...] = ()  # oldest first
+    is_sane: bool = True  # False: its own numbers contradict each other, so it proves nothing
 
 
-def of_rank(view: RankView) -> list[tuple[str, Standing]]:
-    """Standing per gid; empty for a rank that never reported."""
-    beat = view.beat
-    if beat is None or beat.is_destroyed:
-        return []
-    is_heard = (beat.beat_age_s or 0.0) <= PROBE_SILENT_S
-    is_live = view.link is Link.LIVE and is_heard
-    return [(group.gid, _of_group(group, view.age_s, is_live)) for group in beat.groups]
+Report = tuple[int, float, bool, GroupBeat]  # rank, age of its heartbeat, is it live, its words
+
+
+class Standings(Mapping[str, dict[int, Standing]]):
+    """gid -> rank -> standing, worked out for a group when somebody asks for it."""
+
+    def __init__(self) -> None:
+        self._reports: dict[str, list[Report]] = {}
+        self._known: dict[str, dict[int, Standing]] = {}
+        self.with_fronts: set[str] = set()  # groups in which somebody has a front
+
+    def add(self, view: RankView) -> None:
+        """What this rank says of its groups; nothing of a rank that never reported."""
+        beat = view.beat
+        if beat is None or beat.is_destroyed:
+            return
+        is_live = view.link is Link.LIVE and (beat.beat_age_s or 0.0) <= PROBE_SILENT_S
+        reports, with_fronts = self._reports, self.with_fronts
+        for group in beat.groups:
+            gid = group.gid
+            report = (view.rank, view.age_s, is_live, group)
+            if gid in reports:
+                reports[gid].append(report)
+            else:
+                reports[gid] = [report]
+            if gid in with_fronts:
+                continue
+            if group.finished is not None:  # NCCL's counters tell, whatever the entries say
+                with_fronts.add(gid)
+            elif group.are_entries_current:
+                for entry in group.entries:
+                    if not entry.is_retired:
+                        with_fronts.add(gid)
+                        break
+
+    def __getitem__(self, gid: str) -> dict[int, Standing]:
+        known = self._known.get(gid)
+        if known is None:
+            reports = self._reports[gid]
+            known = {rank: _of_report(group, age_s, live) for rank, age_s, live, group in reports}
+            self._known[gid] = known
+        return known
+
+    def __contains__(self, gid: object) -> bool:
+        return gid in self._reports
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._reports)
+
+    def __len__(self) -> int:
+        return len(self._reports)
 
 
 def quiet_s(view: RankView) -> float:
@@ -49,24 +98,75 @@ def has_probe(beat: RankBeat | None) -> bool:
     return beat is not None and beat.depth.value == "probe"
 
 
-def _of_group(group: GroupBeat, age_s: float, is_live: bool) -> Standing:
-    entries = group.entries
-    newest = entries[-1].seq if entries else -1
-    completed = _completed(group)
-    entered, is_exact = _entered(group, newest)
-    if completed > (-1 if entered is None else entered):
-        entered = completed
-    fronts = _fronts(group, entered)
-    dumped_s = group.entries_age_s if group.entries_age_s is not None else 0.0
+def _of_report(group: GroupBeat, age_s: float, is_live: bool) -> Standing:
+    """One pass over a gloo group's current entries; everything else takes the longer way."""
+    stall_s = group.stall_s
+    if group.finished is not None or not group.are_entries_current or not 0.0 <= stall_s < inf:
+        return _of_group(group, age_s, is_live)
+    newest = completed = -1
+    fronts: list[Entry] = []
+    for entry in group.entries:
+        seq = entry.seq
+        if seq < newest or seq > _MAX_SEQ:
+            return _of_group(group, age_s, is_live)
+        newest = seq
+        if entry.is_retired:
+            completed = seq
+        else:
+            fronts.append(entry)
+    entered = max(newest, group.seq or 0)
+    if newest < 0 or entered > _MAX_SEQ:
+        return _of_group(group, age_s, is_live)
+    dumped_s = (group.entries_age_s or 0.0) + age_s
     return Standing(
         entered,
-        is_exact and is_live,
+        is_live,
         completed,
+        tuple(fronts),
+        stall_s + age_s,
+        dumped_s,
+        group,
+        group.entries,
+    )
+
+
+def _of_group(group: GroupBeat, age_s: float, is_live: bool) -> Standing:
+    entries = group.entries
+    seqs = [entry.seq for entry in entries]
+    ordered = sorted(seqs)
+    if ordered != seqs:
+        entries = tuple(sorted(entries, key=lambda entry: entry.seq))
+    newest = ordered[-1] if seqs else -1
+    completed = _completed(group, entries)
+    entered, is_exact = _entered(group, newest)
+    is_sane = _is_sane(group, ordered, entered)
+    if completed > (-1 if entered is None else entered):
+        entered = completed
+    fronts = _fronts(group, entries, entered) if is_sane else ()
+    dumped_s = group.entries_age_s if group.entries_age_s is not None else 0.0
+    return Standing(
+        entered if is_sane else None,
+        is_exact and is_live and is_sane,
+        completed if is_sane else -1,
         fronts,
-        group.stall_s + age_s,
+        (group.stall_s if is_sane else 0.0) + age_s,
         dumped_s + age_s,
         group,
+        entries,
+        is_sane,
     )
+
+
+def _is_sane(group: GroupBeat, seqs: list[int], entered: int | None) -> bool:
+    """Whether its numbers can be true together: nobody has finished what it has not begun."""
+    if not 0.0 <= group.stall_s < inf or (seqs and (seqs[0] < 0 or seqs[-1] > _MAX_SEQ)):
+        return False
+    if group.finished is None and group.seq is None:
+        return True
+    finished = -1 if group.finished is None else group.finished
+    seq = -1 if group.seq is None else group.seq
+    is_possible = -1 <= seq <= _MAX_SEQ and -1 <= finished <= _MAX_SEQ
+    return is_possible and (entered is None or finished <= max(entered, 0))
 
 
 def _entered(group: GroupBeat, newest: int) -> tuple[int | None, bool]:
@@ -80,18 +180,18 @@ def _entered(group: GroupBeat, newest: int) -> tuple[int | None, bool]:
     return (newest, False) if newest >= 0 else (None, False)
 
 
-def _completed(group: GroupBeat) -> int:
+def _completed(group: GroupBeat, entries: tuple[Entry, ...]) -> int:
     finished = group.finished if group.finished is not None else -1
-    for entry in reversed(group.entries):
+    for entry in reversed(entries):
         if entry.is_retired:
             return max(finished, entry.seq)
     return finished
 
 
-def _fronts(group: GroupBeat, entered: int | None) -> tuple[Entry, ...]:
+def _fronts(group: GroupBeat, entries: tuple[Entry, ...], entered: int | None) -> tuple[Entry, ...]:
     waiting: list[Entry] = []
     if group.are_entries_current:
-        waiting = [entry for entry in group.entries if not entry.is_retired]
+        waiting = [entry for entry in entries if not entry.is_retired]
     if group.finished is None:
         return tuple(waiting)
     waiting = [entry for entry in waiting if entry.seq > group.finished]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hangwatch_agent.wire import RankBeat
 from hangwatch_server.diagnose import hardware, process, standing
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.settings import DiagnoseSettings
-from hangwatch_server.diagnose.standing import Standing
+from hangwatch_server.diagnose.standing import Standings
 from hangwatch_server.model import Activity, RankView, Snapshot, StackFacts
 
 OUTSIDE = frozenset(
@@ -42,12 +42,15 @@ class Survey:
     snapshot: Snapshot
     settings: DiagnoseSettings
     fates: dict[int, Fate]
-    standings: dict[str, dict[int, Standing]]  # gid -> rank -> standing
+    standings: Standings  # gid -> rank -> standing
     alive: frozenset[int]
     silent: frozenset[int]
+    gone: frozenset[int]
+    with_stacks: frozenset[int]
     told_by_ras: frozenset[int] = frozenset()
     failed_gpus: frozenset[int] = frozenset()  # ranks whose GPU raised an error of its hardware
     well: frozenset[int] = frozenset()  # alive, and no such error
+    _used: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def view(self, rank: int) -> RankView | None:
         return self.snapshot.ranks.get(rank)
@@ -58,6 +61,20 @@ class Survey:
 
     def fate(self, rank: int) -> Fate:
         return self.fates.get(rank, Fate.SILENT)
+
+    def members_of_used(self, least: int) -> frozenset[int]:
+        """Members of groups that somebody reports and has finished collective `least` in."""
+        known = self._used.get(least)
+        if known is None:
+            gids = (gid for gid in self.standings if gid in self.snapshot.groups)
+            used = (
+                gid
+                for gid in gids
+                if least < 0 or any(h.completed >= least for h in self.standings[gid].values())
+            )
+            known = frozenset(r for gid in used for r in self.snapshot.groups[gid].ranks)
+            self._used[least] = known
+        return known
 
     def fates_are_alive(self, ranks: Iterable[int]) -> bool:
         return all(self.fate(rank) is Fate.ALIVE for rank in ranks)
@@ -100,8 +117,18 @@ class Survey:
 
     def _has_front(self, rank: int) -> bool:
         """Whether it issued a collective that is not finished: it may be inside its wait()."""
-        view = self.view(rank)
-        return view is not None and any(held.fronts for _, held in standing.of_rank(view))
+        beat = self.beat(rank)
+        return beat is not None and any(
+            held.fronts
+            for group in beat.groups
+            if group.gid in self.standings.with_fronts
+            and (held := self.standings[group.gid].get(rank)) is not None
+        )
+
+    def cannot_run(self, rank: int) -> bool:
+        """Whether nothing in its process answers: it waits for nobody, it stands."""
+        beat = self.beat(rank)
+        return beat is not None and beat.process.is_unresponsive
 
     def is_idle(self, rank: int) -> bool:
         beat = self.beat(rank)
@@ -115,14 +142,10 @@ def waits_in_ddp(stack: StackFacts) -> bool:
 
 def survey(snapshot: Snapshot, settings: DiagnoseSettings) -> Survey:
     fates: dict[int, Fate] = {}
-    standings: dict[str, dict[int, Standing]] = {}
+    standings = Standings()
     for rank, view in snapshot.ranks.items():
         fates[rank] = process.fate(view)
-        for gid, held in standing.of_rank(view):
-            members = standings.get(gid)
-            if members is None:
-                members = standings[gid] = {}
-            members[rank] = held
+        standings.add(view)
     alive = frozenset(rank for rank, fate in fates.items() if fate is Fate.ALIVE)
     failed = frozenset(
         rank
@@ -138,6 +161,8 @@ def survey(snapshot: Snapshot, settings: DiagnoseSettings) -> Survey:
         standings,
         alive=alive,
         silent=frozenset(rank for rank, fate in fates.items() if fate is Fate.SILENT),
+        with_stacks=frozenset(r for r, view in snapshot.ranks.items() if view.stack is not None),
+        gone=frozenset(rank for rank, fate in fates.items() if fate is Fate.GONE),
         failed_gpus=failed,
         well=alive - failed,
         told_by_ras=frozenset(m.rank for item in snapshot.ras for m in item.members),

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from hangwatch_server.diagnose import standing
 from hangwatch_server.diagnose.blame import confidence
+from hangwatch_server.diagnose.blame.culprits import Judged
 from hangwatch_server.diagnose.pending import seen
 from hangwatch_server.diagnose.pending.ops import PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
-from hangwatch_server.diagnose.waiting import paths, waits
-from hangwatch_server.diagnose.waiting.wait_graph import Root, WaitGraph
+from hangwatch_server.diagnose.waiting import paths, roots, waits
+from hangwatch_server.diagnose.waiting.roots import Root
+from hangwatch_server.diagnose.waiting.wait_graph import WaitGraph
 from hangwatch_server.model import Activity, Kind, Link
 
 _UNABLE = frozenset({Fate.HELD, Fate.STOPPED})
@@ -19,48 +21,35 @@ _WAITING = frozenset({Activity.COLLECTIVE, Activity.RENDEZVOUS})
 _MAX_LOOKED_AT = 64
 
 
-def of(
-    waiting: WaitGraph,
-    root: Root,
-    kind: Kind,
-    op: PendingOp,
-    ranks: Sequence[int],
-    victims: Sequence[int],
-) -> float:
+def of(waiting: WaitGraph, item: Judged) -> float:
+    """Independent evidence, lessened by rivals, by what was not seen and by what contradicts it."""
     looked = waiting.survey
-    if root.vote is not None:
-        is_tie = root.vote.right is None
-        return confidence.combine(
-            [confidence.TIE if is_tie else confidence.MISMATCH],
-            competing=root.competing,
-            factor=_source_factor(op),
-        )
-    if kind is Kind.DEADLOCK:
-        are_seen = all(_is_seen_waiting(looked, rank) for rank in ranks[:_MAX_LOOKED_AT])
-        weight = confidence.CYCLE if are_seen else confidence.CYCLE_BY_COUNTERS
-        return confidence.combine(
-            [weight], competing=root.competing, factor=_guess_factor(waiting, ranks)
-        )
-    if not ranks:
-        weight = (
-            confidence.RENDEZVOUS
-            if kind is Kind.INCOMPLETE_RENDEZVOUS
-            else confidence.EVERYBODY_ARRIVED
-        )
-        factor = confidence.BY_STACKS if seen.is_bare(looked) else 1.0
-        return confidence.combine([weight], competing=root.competing, factor=factor)
-    proofs = [min(_proof(looked, root, rank) for rank in ranks[:_MAX_LOOKED_AT])]
-    if root.is_certain and _explains_most(waiting, ranks, victims):
-        proofs.append(confidence.EXPLAINS_MOST)
+    reporting = sum(1 for view in looked.snapshot.ranks.values() if view.link is Link.LIVE)
     return confidence.combine(
-        proofs,
-        competing=root.competing,
-        factor=_guess_factor(waiting, list(op.have)[:_MAX_LOOKED_AT]) * _source_factor(op),
+        _evidence(waiting, item),
+        competing=item.root.competing,
+        factor=_guess_factor(waiting, item)
+        * _contradiction_factor(looked, item)
+        * (confidence.BY_OTHERS if item.op.source else 1.0)
+        * (confidence.YOUNG if item.op.stalled_s < looked.settings.hard_after_s else 1.0)
+        * confidence.seen(reporting, looked.snapshot.world_size),
     )
 
 
-def _source_factor(op: PendingOp) -> float:
-    return confidence.BY_OTHERS if op.source else 1.0
+def _evidence(waiting: WaitGraph, item: Judged) -> list[float]:
+    looked, root, ranks = waiting.survey, item.root, item.ranks[:_MAX_LOOKED_AT]
+    if root.vote is not None:
+        return [confidence.TIE if root.vote.right is None else confidence.MISMATCH]
+    if item.kind is Kind.DEADLOCK:
+        are_seen = all(_is_seen_waiting(looked, rank) for rank in ranks)
+        return [confidence.CYCLE if are_seen else confidence.CYCLE_BY_COUNTERS]
+    if not ranks:
+        is_start = item.kind is Kind.INCOMPLETE_RENDEZVOUS
+        return [confidence.RENDEZVOUS if is_start else confidence.EVERYBODY_ARRIVED]
+    proofs = [min(_proof(looked, root, rank) for rank in ranks)]
+    if root.is_certain and _explains_most(waiting, item.ranks, item.victims):
+        proofs.append(confidence.EXPLAINS_MOST)
+    return proofs
 
 
 def is_hard(
@@ -109,12 +98,16 @@ def _proof(looked: Survey, root: Root, rank: int) -> float:
     view = looked.view(rank)
     if fate is Fate.GONE:
         return confidence.DEAD
+    if rank in looked.failed_gpus:
+        return confidence.FAULTY_GPU
+    if root.ops:
+        return confidence.UNABLE if fate in _UNABLE else confidence.PARTLY_FINISHED
     is_in_any = any(rank in op.absent or rank in op.holding for op in root.feeds)
     if not is_in_any:
-        if view is None or view.beat is None:
+        if view is None or view.beat is None or roots.is_blind(looked, rank):
             return confidence.SILENT_RANK
         return confidence.SILENT_NODE if view.link is Link.LOST else confidence.SILENT_RANK
-    if fate in _UNABLE or rank in looked.failed_gpus:
+    if fate in _UNABLE:
         return confidence.UNABLE
     stack = looked.stack(rank)
     if stack is not None and looked.is_outside(rank):
@@ -124,18 +117,36 @@ def _proof(looked: Survey, root: Root, rank: int) -> float:
 
 
 def _explains_most(waiting: WaitGraph, ranks: Sequence[int], victims: Sequence[int]) -> bool:
-    stalled = {rank for op in waiting.pending for rank in op.have}.difference(ranks)
-    return len(stalled.intersection(victims)) >= confidence.MOST * len(stalled)
+    held_up = {rank for op in waiting.pending for rank in op.have}
+    held_up = held_up.difference(ranks, waiting.survey.silent)
+    return len(held_up.intersection(victims)) >= confidence.MOST * len(held_up)
 
 
-def _guess_factor(waiting: WaitGraph, ranks: Sequence[int]) -> float:
+def _guess_factor(waiting: WaitGraph, item: Judged) -> float:
+    """Several fronts and no stack to choose by make an edge a guess; so do stacks alone."""
+    factor = confidence.BY_STACKS if seen.is_bare(waiting.survey) else 1.0
+    if item.root.vote is not None or (not item.ranks and not item.root.ranks):
+        return factor
+    ranks = item.ranks if item.kind is Kind.DEADLOCK else list(item.op.have)[:_MAX_LOOKED_AT]
     nodes = (waiting.node_of[rank] for rank in ranks if rank in waiting.node_of)
     is_guess = any(
         waits.is_ambiguous(waiting.survey, waiting.ranks[node], waiting.successors[node])
         for node in nodes
     )
-    factor = confidence.BY_STACKS if seen.is_bare(waiting.survey) else 1.0
     return factor * (confidence.GUESSED_EDGE if is_guess else 1.0)
+
+
+def _contradiction_factor(looked: Survey, item: Judged) -> float:
+    """Counters that cannot be true together, or a culprit whose stack waits where none is seen."""
+    if any(op.doubted for op in (item.op, *item.root.feeds)):
+        return confidence.CONTRADICTED
+    if item.kind is not Kind.MISSING_RANKS or not item.root.is_certain:
+        return 1.0
+    waits_unseen = (
+        _is_seen_waiting(looked, rank) and looked.fate(rank) is Fate.ALIVE
+        for rank in item.ranks[:_MAX_LOOKED_AT]
+    )
+    return confidence.CONTRADICTED if any(waits_unseen) else 1.0
 
 
 def _is_seen_waiting(looked: Survey, rank: int) -> bool:

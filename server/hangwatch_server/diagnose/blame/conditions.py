@@ -77,13 +77,13 @@ def of_rank(
     failed = hardware.words(view.beat)
     if failed:
         return State(Condition.UNKNOWN, where, failed)
-    if is_queued and hardware.is_busy(view.beat):
-        detail = "its GPU is busy with something else and has not started the collective"
+    if is_queued:  # the call is in its queue, so the GPU holds it up, wherever the CPU is
+        is_busy = hardware.is_busy(view.beat)
+        busy = "its GPU is busy with something else and has not started the collective"
+        detail = busy if is_busy else "its GPU has not started the collective"
         return State(Condition.GPU_BUSY, where, detail)
     if stack is not None and stack.activity is not Activity.UNKNOWN:
         return _by_stack(looked, rank, stack, facts, waiting)
-    if is_queued:
-        return State(Condition.GPU_BUSY, where, "its GPU has not started the collective")
     return State(Condition.UNKNOWN, where)
 
 

@@ -22,11 +22,22 @@ SILENT_NODE = 0.5
 SILENT_RANK = 0.3
 EVERYBODY_ARRIVED = 0.6
 RENDEZVOUS = 0.8
+FAULTY_GPU = 0.9
+PARTLY_FINISHED = 0.5  # most members left the collective, the named ones did not
 GUESSED_EDGE = 0.8  # factor: program order was used where the stack could not choose
 BY_STACKS = 0.8  # factor: no counters, so that groups and calls are not known
 BY_OTHERS = 0.85  # factor: no probe tells, NCCL RAS does
+YOUNG = 0.6  # factor: so short a wait may be ordinary work between two heartbeats
+CONTRADICTED = 0.55  # factor: counters that cannot be true together, or a stack that says otherwise
 FROZEN_CAPTURES = 3
 MOST = 0.95
+
+
+def seen(reporting: int, world_size: int) -> float:
+    """Factor for what was seen: half of a job unheard takes a quarter of the confidence."""
+    if world_size <= 0:
+        return 1.0
+    return 0.5 + 0.5 * min(max(reporting / world_size, 0.0), 1.0)
 
 
 def combine(evidence: Iterable[float], *, competing: int = 0, factor: float = 1.0) -> float:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hangwatch_server.diagnose.blame import conditions
+from hangwatch_server.diagnose.blame import conditions, stalled
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
-from hangwatch_server.diagnose.waiting.wait_graph import Root, WaitGraph, blockers
+from hangwatch_server.diagnose.waiting import roots
+from hangwatch_server.diagnose.waiting.roots import Root
+from hangwatch_server.diagnose.waiting.wait_graph import WaitGraph, blockers
 from hangwatch_server.model import Condition, Culprit, Kind
 
 _ROOT_WEIGHT = {Kind.STALLED_COLLECTIVE: 0.7}
-_UNCERTAIN_WEIGHT = 0.4
+_UNCERTAIN_WEIGHT = 0.15
 _P2P = frozenset({"send", "recv", "isend", "irecv", "batch_isend_irecv"})
 
 
@@ -26,6 +28,7 @@ class Judged:
     op: PendingOp
     ranks: list[int]  # culprits, ascending
     victims: list[int]  # waiting ranks, ascending
+    reason: str = ""  # why ranks inside a stalled collective are blamed
 
     @property
     def weight(self) -> float:
@@ -34,9 +37,9 @@ class Judged:
         return factor * certain * (len(self.victims) + len(self.ranks))
 
 
-def judge(waiting: WaitGraph, roots: Sequence[Root]) -> list[Judged]:
+def judge(waiting: WaitGraph, found: Sequence[Root]) -> list[Judged]:
     """Roots, the weightiest first; each knows how many rivals of like weight it has."""
-    judged = [_judge(waiting, root) for root in roots]
+    judged = [_judge(waiting, root) for root in found]
     judged.sort(key=lambda item: (-item.weight, item.kind.value, item.op.sort_key))
     for item in judged:
         item.root.competing = sum(
@@ -51,8 +54,11 @@ def culprits_of(looked: Survey, item: Judged) -> tuple[Culprit, ...]:
     for rank in item.ranks[: looked.settings.max_culprits]:
         view = looked.view(rank)
         beat = view.beat if view is not None else None
-        is_queued = rank in item.op.holding
+        is_queued = _is_queued(item.root, rank)
         state = conditions.of_rank(looked, rank, stacks, is_queued=is_queued)
+        if state.condition is Condition.NODE_LOST and roots.is_blind(looked, rank):
+            detail = "its agent is not heard, but its collectives went on after that"
+            state = state._replace(condition=Condition.UNKNOWN, detail=detail)
         if item.root.ops and state.condition is Condition.UNKNOWN:
             state = state._replace(condition=Condition.IN_COLLECTIVE)
         found.append(
@@ -72,13 +78,27 @@ def culprits_of(looked: Survey, item: Judged) -> tuple[Culprit, ...]:
 def _judge(waiting: WaitGraph, root: Root) -> Judged:
     ranks = sorted(set(root.ranks))
     op = _primary(root, ranks)
+    kind = _kind(waiting.survey, root, ranks)
+    reason = ""
+    if kind is Kind.STALLED_COLLECTIVE and not ranks:
+        suspects, reason = stalled.suspects(waiting.survey, op)
+        ranks = list(suspects)
     reached = waiting.ranks_among(root.reached) | (set(op.have) if root.ops else set())
     victims = sorted(reached.difference(ranks))
-    return Judged(root, _kind(waiting.survey, root, ranks), op, ranks, victims)
+    return Judged(root, kind, op, ranks, victims, reason)
+
+
+def _is_queued(root: Root, rank: int) -> bool:
+    """Whether its GPU has not begun a call that it holds up."""
+    entries = (op.have.get(rank) for op in root.feeds if rank in op.holding)
+    return any(entry is not None and entry.is_started is False for entry in entries)
 
 
 def _primary(root: Root, ranks: Sequence[int]) -> PendingOp:
-    """The operation to speak of: most culprits missing, then most ranks waiting in it."""
+    """The operation to speak of: most culprits missing, then most ranks waiting in it.
+
+    Ages do not count: they differ by a tick from look to look, and the finding's key must not.
+    """
     missing = set(ranks)
     candidates = root.ops or root.feeds
     return min(
@@ -86,7 +106,6 @@ def _primary(root: Root, ranks: Sequence[int]) -> PendingOp:
         key=lambda op: (
             -len(missing.intersection(blockers(op))),
             -len(op.have),
-            -op.stalled_s,
             op.sort_key,
         ),
     )

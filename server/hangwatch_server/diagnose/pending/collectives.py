@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from hangwatch_agent.wire import Entry
 from hangwatch_server.diagnose import bounds, standing
-from hangwatch_server.diagnose.bounds import Bound
+from hangwatch_server.diagnose.pending import proofs, rendezvous
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
+from hangwatch_server.diagnose.pending.proofs import Proof
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.standing import Standing
 from hangwatch_server.diagnose.survey import Survey
@@ -23,8 +24,9 @@ _UNHEARD = frozenset({Fate.LATE, Fate.SILENT})
 
 def pending(survey: Survey) -> list[PendingOp]:
     found: list[PendingOp] = []
-    for gid, members in survey.standings.items():
+    for gid in survey.standings.with_fronts:
         group = survey.snapshot.groups.get(gid)
+        members = survey.standings[gid]
         if group is not None and any(held.fronts for held in members.values()):
             found.extend(_of_group(survey, group, _of_members(group, members)))
     return found
@@ -38,39 +40,43 @@ def _of_members(group: GroupView, standings: dict[int, Standing]) -> dict[int, S
     return {rank: held for rank, held in standings.items() if rank not in strangers}
 
 
-def bound_of(members: dict[int, Standing]) -> Bound:
-    """Highest collective of the group that every member is proven to have entered."""
-    best = bounds.NOTHING
-    for held in members.values():
-        if held.completed < max(best.seq, 0):
-            continue
-        seq = _proven(held)
-        if seq > best.seq or (seq == best.seq and held.entries_age_s < best.age_s):
-            best = Bound(seq, held.entries_age_s)
-    return best
-
-
-def _proven(held: Standing) -> int:
-    for entry in reversed(held.group.entries):
-        if entry.is_retired and bounds.proves_arrival(entry.op):
-            return entry.seq
-    # NCCL's completed number alone does not say of which op; most collectives need everybody.
-    return -1 if held.group.entries else held.completed
-
-
 def _of_group(
     survey: Survey, group: GroupView, members: dict[int, Standing]
 ) -> Iterator[PendingOp]:
-    bound = bound_of(members)
+    proof = proofs.of_group(survey, members)
     waiting: dict[int, dict[int, Entry | None]] = {}
+    are_all_dumped = True
     for rank, held in members.items():
-        if held.stall_s < survey.settings.stable_after_s or _is_outdated(survey, rank, held):
-            continue
-        fronts = [entry for entry in held.fronts if not _is_over(entry, held, bound)]
-        if fronts:
-            waiting.setdefault(fronts[0].seq, {})[rank] = fronts[0]
+        are_all_dumped = are_all_dumped and held.group.are_entries_current
+        front = _front(survey, rank, held, proof)
+        if front is not None:
+            waiting.setdefault(front.seq, {})[rank] = front
+    if not are_all_dumped:
+        _add_undumped(survey, members, waiting)
     for seq in sorted(waiting):
-        yield _op(survey, group, members, seq, waiting[seq], bound)
+        yield _op(survey, group, members, seq, waiting[seq], proof)
+
+
+def _add_undumped(
+    survey: Survey,
+    members: dict[int, Standing],
+    waiting: dict[int, dict[int, Entry | None]],
+) -> None:
+    """Who has entered a call that nobody has finished is in it, even while no entry says so."""
+    finished = max([held.completed for held in members.values()])
+    undumped = {
+        rank: held.entered
+        for rank, held in members.items()
+        if held.entered is not None
+        and not held.fronts
+        and not held.group.are_entries_current
+        and held.stall_s >= survey.settings.stable_after_s
+        and survey.fate(rank) is Fate.ALIVE
+    }
+    for seq, have in waiting.items():
+        if seq > finished:
+            inside = (rank for rank, entered in undumped.items() if entered >= seq)
+            have.update(dict.fromkeys(inside))
 
 
 def _is_outdated(survey: Survey, rank: int, held: Standing) -> bool:
@@ -79,9 +85,18 @@ def _is_outdated(survey: Survey, rank: int, held: Standing) -> bool:
     return is_unheard and held.group.stall_s < survey.settings.stable_after_s
 
 
-def _is_over(front: Entry, held: Standing, bound: Bound) -> bool:
-    """A peer finished it, and its report is newer than the one that calls the front pending."""
-    return front.seq <= bound.seq and bound.age_s < held.entries_age_s
+def _front(survey: Survey, rank: int, held: Standing, proof: Proof) -> Entry | None:
+    """The oldest collective that it is in, for all that is known; None while it may yet move."""
+    if not held.fronts or held.stall_s < survey.settings.stable_after_s or rank in proof.doubted:
+        return None
+    if rank not in survey.alive and _is_outdated(survey, rank, held):
+        return None
+    bound = proof.bound
+    for front in held.fronts:
+        # A peer may have finished it, in a report that is newer than this one.
+        if front.seq > bound.seq or bound.age_s >= held.entries_age_s:
+            return front
+    return None
 
 
 def _op(
@@ -90,9 +105,9 @@ def _op(
     members: dict[int, Standing],
     seq: int,
     have: dict[int, Entry | None],
-    bound: Bound,
+    proof: Proof,
 ) -> PendingOp:
-    absent, unknown, holding = _blockers(survey, group, members, seq, have, bound)
+    absent, unknown, holding = _blockers(survey, group, members, seq, have, proof)
     op = next((entry.op for entry in have.values() if entry is not None and entry.op), "")
     found = PendingOp(
         form=Form.COLLECTIVE,
@@ -104,7 +119,8 @@ def _op(
         unknown=unknown,
         holding=holding,
         stalled_s=_clock_s(survey, members, have),
-        is_partial=any(held.completed >= seq for held in members.values()),
+        done=tuple(sorted([rank for rank, held in members.items() if held.completed >= seq])),
+        doubted=tuple(sorted(proof.doubted)),
     )
     _keep_only_the_root(survey, found)
     if len(found.holding) == len(group.ranks) and survey.fates_are_alive(found.holding):
@@ -118,7 +134,7 @@ def _blockers(
     members: dict[int, Standing],
     seq: int,
     have: dict[int, Entry | None],
-    bound: Bound,
+    proof: Proof,
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """The absent, the unknown and the holding members."""
     found: dict[str, list[int]] = {"absent": [], "unknown": [], "holding": []}
@@ -126,7 +142,7 @@ def _blockers(
         front = have.get(rank)
         if front is not None and front.is_started is not False and rank in survey.well:
             continue  # the common case: it is inside and well
-        kind = _arrival(survey, members.get(rank), rank, seq, have, bound)
+        kind = _arrival(survey, members.get(rank), rank, seq, have, proof)
         if kind in found:
             found[kind].append(rank)
     holding = found["holding"]
@@ -142,20 +158,22 @@ def _arrival(
     rank: int,
     seq: int,
     have: dict[int, Entry | None],
-    bound: Bound,
+    proof: Proof,
 ) -> str:
     fate = survey.fate(rank)
     if rank in have:
-        if rank in survey.failed_gpus:
+        if rank in survey.failed_gpus or (fate is Fate.HELD and survey.cannot_run(rank)):
             return "holding"
-        return _arrived_state(fate, have[rank], bound.seq >= seq)
+        return _arrived_state(fate, have[rank], proof.bound.seq >= seq)
     if held is not None and held.completed >= seq:
         return "done"
-    if bound.seq >= seq:
+    if proof.bound.seq >= seq:
         return "holding" if fate is Fate.STOPPED else "done"
+    if rank in proof.doubted:
+        return "unknown"
     if held is not None and held.entered is not None and held.entered >= seq:
         is_on_older = bool(held.fronts) and held.fronts[0].seq < seq
-        if is_on_older and fate in _UNHEARD:
+        if fate is Fate.SILENT or (is_on_older and fate in _UNHEARD):
             return "unknown"
         is_blocking = is_on_older or fate in (Fate.STOPPED, Fate.GONE)
         return "holding" if is_blocking else "done"
@@ -178,6 +196,8 @@ def _unproven(survey: Survey, rank: int, fate: Fate) -> str:
     """No counter tells: the process's state or its stack may."""
     beat = survey.beat(rank)
     if fate in _UNABLE or (beat is not None and beat.is_destroyed):
+        return "absent"
+    if fate is Fate.ALIVE and rendezvous.has_restarted(survey, rank):
         return "absent"
     if fate is Fate.ALIVE and survey.is_outside(rank) and standing.has_probe(beat):
         return "absent"

@@ -38,7 +38,8 @@ class PendingOp:
     peer: int | None = None  # P2P: whom `have` waits for
     is_mismatch: bool = False
     detail: str = ""  # rendezvous: the init method; seen: which ranks are where
-    is_partial: bool = False  # some members have finished it
+    done: tuple[int, ...] = ()  # members that have finished it
+    doubted: tuple[int, ...] = ()  # members whose counters cannot be true beside their peers'
     source: str = ""  # who says so where no probe does, as a sentence
 
     @property

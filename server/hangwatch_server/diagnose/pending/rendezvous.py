@@ -1,11 +1,18 @@
 """Pending rendezvous: init_process_group and new_group calls that wait for ranks to come.
 
-No sequence numbers exist yet. Expected are as many ranks as the waiting calls say. Ranks that
-never got as far as a process are missing before those that have one and are elsewhere (lowest level
-wins).
+No sequence numbers exist yet. Expected are as many ranks as the waiting calls say. How far a rank
+has come has levels: no process, a process that is elsewhere, connecting to the store, inside the
+call, past it. The missing at the lowest level are the ones that are waited for. Groups are created
+in the same order by all ranks, so a rank that has begun fewer of them is behind those that wait,
+and creations with different numbers are different calls.
 """
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple
 
 from hangwatch_agent.wire import Entry, InitWait, RankBeat
 from hangwatch_server.diagnose import standing
@@ -16,74 +23,131 @@ from hangwatch_server.model import Activity
 
 INIT = "init_process_group"
 SUBGROUP = "new_group"  # and what calls it: new_subgroups, split_group
+_MOST_UNSEEN = 1024  # ranks; what a job says of itself is bounded before it is counted through
+_STORE_HOST = 0  # keeps the store, and waits there until all others have connected
+
+
+class Level(IntEnum):
+    """How far a rank has come, the furthest last."""
+
+    GONE = 0  # also when no process of it was ever seen
+    ELSEWHERE = 1
+    AT_STORE = 2
+    THERE = 3
+    UNKNOWN = 4
+
+
+class Call(NamedTuple):
+    """Waits for one and the same rendezvous; `number` of a creation where it is known."""
+
+    what: str
+    number: int | None
+
+
+Waits = dict[int, tuple[InitWait, float]]  # rank -> its wait and for how long
 
 
 def pending(survey: Survey) -> list[PendingOp]:
-    waits: dict[str, dict[int, tuple[InitWait, float]]] = {}
+    waits: dict[Call, Waits] = {}
     for rank, view in survey.snapshot.ranks.items():
         if view.beat is None or not view.beat.waits or survey.fate(rank) is Fate.GONE:
             continue
         wait = view.beat.waits[0]
+        if wait.what == INIT and has_restarted(survey, rank):
+            continue  # nobody is on the way to meet it
         what = INIT if wait.what == INIT else SUBGROUP
-        waits.setdefault(what, {})[rank] = (wait, wait.age_s + view.age_s)
+        number = view.beat.groups_begun if what == SUBGROUP else None
+        waits.setdefault(Call(what, number), {})[rank] = (wait, wait.age_s + view.age_s)
     return [
-        _op(survey, what, inside)
-        for what, inside in waits.items()
+        _op(survey, call, inside)
+        for call, inside in waits.items()
         if max(age_s for _, age_s in inside.values()) >= survey.settings.stable_after_s
     ]
 
 
-def _op(survey: Survey, what: str, inside: dict[int, tuple[InitWait, float]]) -> PendingOp:
-    present = set(inside)
-    present.update(wait.rank for wait, _ in inside.values() if wait.rank is not None)
-    have: dict[int, Entry | None] = dict.fromkeys(inside)
-    levels: dict[str, list[int]] = {"": [], "gone": [], "absent": [], "unknown": []}
-    expected, is_sure = _expected(survey, what, inside)
-    for rank in range(expected):
-        if rank not in present:
-            level = _level(survey, what, rank)
-            levels[level if is_sure or not level else "unknown"].append(rank)
-    missing = levels["gone"]
+def has_restarted(survey: Survey, rank: int) -> bool:
+    """A new process begins again while its peers still wait in groups that its old one was in.
+
+    A group is made by all of its members together; only a file left over from an earlier run can
+    make some believe that it is complete, as long as nothing was ever finished in it.
+    """
+    beat = survey.beat(rank)
+    if beat is None or beat.is_initialised or not any(w.what == INIT for w in beat.waits):
+        return False
+    is_file = any(wait.detail.startswith("file:") for wait in beat.waits)
+    return rank in survey.members_of_used(1 if is_file else -1)
+
+
+def _op(survey: Survey, call: Call, inside: Waits) -> PendingOp:
+    expected, is_sure = _expected(survey, call.what, inside)
+    levels = _levels(survey, call, inside, expected)
+    missing: Iterable[int] = levels[Level.GONE]
+    unknown = levels[Level.UNKNOWN]
+    if not missing and is_sure:
+        missing = levels[Level.ELSEWHERE]
+    elif not is_sure:
+        unknown = sorted([*unknown, *levels[Level.ELSEWHERE], *missing])
+        missing = ()
+    if not missing and not unknown:
+        missing = levels[Level.AT_STORE]
+    have: dict[int, Entry | None] = dict.fromkeys(r for r in inside if r not in set(missing))
     return PendingOp(
         form=Form.RENDEZVOUS,
-        op=what,
+        op=call.what,
         have=have,
-        absent=tuple(missing or levels["absent"]),
-        unknown=() if missing or levels["absent"] else tuple(levels["unknown"]),
+        absent=tuple(missing),
+        unknown=() if missing else tuple(unknown),
         stalled_s=max(age_s for _, age_s in inside.values()),
         detail=next((wait.detail for wait, _ in inside.values() if wait.detail), ""),
     )
 
 
-def _expected(
-    survey: Survey, what: str, inside: dict[int, tuple[InitWait, float]]
-) -> tuple[int, bool]:
+def _levels(survey: Survey, call: Call, inside: Waits, expected: int) -> dict[Level, list[int]]:
+    present = set(inside)
+    present.update(wait.rank for wait, _ in inside.values() if wait.rank is not None)
+    levels: dict[Level, list[int]] = {level: [] for level in Level}
+    for rank in range(expected):
+        if rank not in present:
+            levels[_level(survey, call, rank)].append(rank)
+    connecting = [rank for rank, (wait, _) in inside.items() if wait.stage == "store"]
+    if len(connecting) < len(inside):  # the others are through, so the store can be reached
+        levels[Level.AT_STORE] = sorted(rank for rank in connecting if rank != _STORE_HOST)
+    return levels
+
+
+def _expected(survey: Survey, what: str, inside: Waits) -> tuple[int, bool]:
     """How many ranks are waited for, and whether any rank that is not there is surely one of them.
 
     new_group says the size of the group, but waits for the whole world, unless it was called with
     use_local_synchronization; more waiting ranks than members rule that out.
     """
-    asked = max(wait.expected for wait, _ in inside.values())
+    said = Counter(sorted(wait.expected for wait, _ in inside.values()))
+    asked = said.most_common(1)[0][0]  # one that says otherwise is alone with it
     world = survey.snapshot.world_size
     if what == INIT:
-        return asked or world, True
+        beats = (view.beat for view in survey.snapshot.ranks.values())
+        is_known = any(beat is not None and beat.is_initialised for beat in beats)
+        most = world if is_known else 4 * world + _MOST_UNSEEN
+        return min(asked if asked > 0 else world, most), True
     return world, asked in (0, world) or len(inside) > asked
 
 
-def _level(survey: Survey, what: str, rank: int) -> str:
-    """ "" when it came; "gone" also when no process of it was ever seen."""
+def _level(survey: Survey, call: Call, rank: int) -> Level:
     view, beat, fate = survey.view(rank), survey.beat(rank), survey.fate(rank)
     if beat is None and view is not None and view.node:
-        return "unknown"  # it had a process before this server started
+        return Level.UNKNOWN  # it had a process before this server started
     if beat is None or fate is Fate.GONE:
-        return "gone"
-    if what == INIT and (beat.is_initialised or beat.is_destroyed):
-        return ""
+        return Level.GONE
+    if call.what == INIT and (beat.is_initialised or beat.is_destroyed):
+        return Level.THERE
     if _is_inside(survey, rank):
-        return ""
+        return Level.THERE
+    begun = beat.groups_begun
+    if call.number is not None and begun is not None and begun >= call.number:
+        return Level.THERE  # it has made this group, and gone on
     if fate in (Fate.SILENT, Fate.LATE) or not _can_tell(survey, beat, rank):
-        return "unknown"
-    return "absent"
+        return Level.UNKNOWN
+    return Level.ELSEWHERE
 
 
 def _is_inside(survey: Survey, rank: int) -> bool:

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from hangwatch_server import ranges
 from hangwatch_server.diagnose import process
+from hangwatch_server.diagnose.blame.culprits import Judged
 from hangwatch_server.diagnose.calls import mismatch, record, signature
 from hangwatch_server.diagnose.pending import ops, ras
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.diagnose.telling import sentences
-from hangwatch_server.diagnose.waiting.wait_graph import Root
+from hangwatch_server.diagnose.waiting.roots import Root
+from hangwatch_server.diagnose.waiting.wait_graph import blockers
 from hangwatch_server.model import Evidence, MismatchSide
 
 _MAX_RANKS = 8
@@ -20,6 +22,7 @@ _BY_STACKS = (
     "No rank has a probe, so this is known from stacks alone: not which group or which call each "
     "waits in. Start the job with `hangwatch run` for certainty."
 )
+_MAX_NOTES = 64
 _KINDS = {
     Form.COLLECTIVE: "counters",
     Form.MONITORED_BARRIER: "call",
@@ -29,16 +32,21 @@ _KINDS = {
 }
 
 
-def of(survey: Survey, root: Root, op: PendingOp, ranks: Sequence[int]) -> tuple[Evidence, ...]:
+def of(survey: Survey, item: Judged) -> tuple[Evidence, ...]:
+    root, op, ranks = item.root, item.op, item.ranks
     found = [Evidence(kind=_KINDS[op.form], text=_inside_text(survey, op))]
     for rank in ranks[:_MAX_RANKS]:
         found.extend(_of_culprit(survey, op, rank))
+    if item.reason:
+        text = f"Of rank {ranges.text(ranks)} alone is known: {item.reason}."
+        found.append(Evidence(kind="counters", text=text))
     found.extend(_of_op(survey, root, op))
     if op.source:
         found.append(Evidence(kind="ras", text=op.source))
+    if op.doubted:
+        found.append(Evidence(kind="counters", text=_doubt_text(op)))
     if root.notes:
-        text = f"Ranks {ranges.text(root.notes)} are silent: nobody can say whether they arrived."
-        found.append(Evidence(kind="node", text=text))
+        found.append(Evidence(kind="node", text=_silence_text(root.notes)))
     return tuple(found)
 
 
@@ -63,6 +71,19 @@ def sides(survey: Survey, root: Root, op: PendingOp) -> tuple[MismatchSide, ...]
             )
         )
     return tuple(found)
+
+
+def _doubt_text(op: PendingOp) -> str:
+    return (
+        f"The counters of rank {ranges.text(op.doubted)} cannot be true beside those of the other "
+        "members: they are not believed."
+    )
+
+
+def _silence_text(notes: Sequence[int]) -> str:
+    few = ranges.text(notes) if len(notes) <= _MAX_NOTES else ""
+    who = f"Ranks {few} are" if few else f"{len(notes)} ranks are"
+    return f"{who} silent: nobody can say whether they arrived."
 
 
 def _inside_text(survey: Survey, op: PendingOp) -> str:
@@ -124,7 +145,8 @@ def _process_text(survey: Survey, rank: int) -> str:
 def _of_op(survey: Survey, root: Root, op: PendingOp) -> Iterator[Evidence]:
     if op.form is not Form.COLLECTIVE:
         return
-    if op.is_partial and not op.is_mismatch:
+    is_aborted = any(survey.fate(rank) is Fate.GONE for rank in blockers(op))
+    if op.done and not op.is_mismatch and not is_aborted:
         call = ops.label(op, survey.snapshot.groups.get(op.gid))
         text = f"Some members have finished {call} already; the waiting ones have not."
         yield Evidence(kind="counters", text=text)

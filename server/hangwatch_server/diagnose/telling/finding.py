@@ -38,7 +38,7 @@ def finding(waiting: WaitGraph, item: Judged) -> Finding:
     return Finding(
         kind=item.kind,
         summary=" ".join([summary, *words]),
-        confidence=certainty.of(waiting, item.root, item.kind, item.op, item.ranks, item.victims),
+        confidence=certainty.of(waiting, item),
         group=ops.group_ref(group),
         seq=item.op.seq if item.op.form is Form.COLLECTIVE else None,
         op=item.op.op,
@@ -50,7 +50,7 @@ def finding(waiting: WaitGraph, item: Judged) -> Finding:
         cycle=paths.cycle(waiting, item.root) if item.kind is Kind.DEADLOCK else (),
         sides=shown_sides,
         evidence=(
-            *evidence.of(looked, item.root, item.op, item.ranks),
+            *evidence.of(looked, item),
             *(Evidence(kind="calls", text=text) for text in words),
         ),
         hints=hints.of(case),
@@ -113,7 +113,7 @@ def _summary(looked: Survey, item: Judged, blamed: Sequence[Culprit], calls: Seq
         ]
         call = sentences.of_call(item.op, group)
         return sentences.tie(call, by_side, number, item.op.stalled_s)
-    inside = set(item.ranks) & set(item.op.holding)
+    inside = set(item.ranks) & (set(item.op.have) if is_shared else set(item.op.holding))
     return sentences.summary(
         item.kind, item.op, group, blamed, item.ranks, number, entered=len(inside)
     )

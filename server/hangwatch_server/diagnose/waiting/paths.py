@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from hangwatch_server.diagnose.pending import ops
 from hangwatch_server.diagnose.waiting import graph
-from hangwatch_server.diagnose.waiting.wait_graph import Root, WaitGraph, blockers
+from hangwatch_server.diagnose.waiting.roots import Root
+from hangwatch_server.diagnose.waiting.wait_graph import WaitGraph, blockers
 from hangwatch_server.model import PathStep
 
 MAX_FOR = 8
@@ -18,8 +19,10 @@ def to_root(
     """From `rank` to the nearest rank of `root`; what that one is `doing` is the last step."""
     start = waiting.node_of.get(rank)
     goals = frozenset(waiting.node_of[r] for r in root.ranks if r in waiting.node_of)
-    if start is None or start in goals:
+    if start is None:
         return ()
+    if start in goals:
+        return cycle(waiting, root, rank)
     if not goals or any(op.is_mismatch for op in root.ops):
         inside = {id(op) for op in root.ops}
         size = len(waiting.ranks)
@@ -27,6 +30,8 @@ def to_root(
             size + index for index, op in enumerate(waiting.pending) if id(op) in inside
         )
     nodes = graph.shortest_path(waiting.successors, start, goals)
+    if not nodes and root.notes:
+        nodes = graph.shortest_path(waiting.presumed(), start, goals)
     steps = _steps(waiting, nodes)
     last = waiting.rank(nodes[-1]) if nodes else None
     if last is not None and last in doing and not root.ops:
@@ -34,9 +39,9 @@ def to_root(
     return tuple(steps)
 
 
-def cycle(waiting: WaitGraph, root: Root) -> tuple[PathStep, ...]:
-    """The shortest way from the lowest rank of the root back to itself."""
-    start = waiting.node_of[min(root.ranks)]
+def cycle(waiting: WaitGraph, root: Root, rank: int | None = None) -> tuple[PathStep, ...]:
+    """The shortest way from this rank, or the lowest of the root, back to itself."""
+    start = waiting.node_of[min(root.ranks) if rank is None else rank]
     nodes = graph.shortest_path(waiting.successors, start, frozenset({start}))
     return tuple(_steps(waiting, nodes, narrow=True))
 
@@ -52,5 +57,8 @@ def _steps(waiting: WaitGraph, nodes: list[int], *, narrow: bool = False) -> lis
         following = waiting.rank(nodes[place + 2]) if place + 2 < len(nodes) else None
         missing = (following,) if narrow and following is not None else blockers(op)[:MAX_FOR]
         group = waiting.survey.snapshot.groups.get(op.gid)
-        steps.append(PathStep(rank=rank, waits_in=ops.label(op, group), for_=missing))
+        label = ops.label(op, group)
+        if nodes[place + 1] not in waiting.successors[node]:
+            label = f"{label} (presumed: it is not heard)"
+        steps.append(PathStep(rank=rank, waits_in=label, for_=missing))
     return steps

@@ -33,6 +33,11 @@ def of_ranks(survey: Survey, pending: list[PendingOp]) -> dict[int, list[int]]:
             fronts.setdefault(rank, []).append(index)
     edges: dict[int, list[int]] = {}
     for rank, mine in fronts.items():
+        is_plain = len(mine) == 1 and rank in survey.well and rank not in survey.with_stacks
+        entry = pending[mine[0]].have[rank] if is_plain else None
+        if is_plain and (entry is None or entry.is_started is None):
+            edges[rank] = mine  # nothing to choose from, and nothing that speaks against it
+            continue
         chosen = _of_rank(survey, pending, rank, mine)
         if chosen:
             edges[rank] = chosen
@@ -49,11 +54,13 @@ def _of_rank(survey: Survey, pending: list[PendingOp], rank: int, mine: list[int
         return []
     if any(pending[index].form is Form.SEEN for index in mine):
         return mine  # its stack is the reason why it counts as waiting
-    if survey.is_outside(rank):
+    if survey.is_outside(rank) or _is_in_kernel(survey, rank) or survey.cannot_run(rank):
         return []
     started = _running(pending, rank, mine)
     if started is not None:
         return started
+    if len(mine) > 1 and is_in_queue_order(survey, pending, rank, mine):
+        return [min(mine, key=lambda index: _record_id(pending[index], rank))]
     blocking = [index for index in mine if is_blocking(survey, pending[index], rank)]
     if blocking:
         return blocking
@@ -63,6 +70,12 @@ def _of_rank(survey: Survey, pending: list[PendingOp], rank: int, mine: list[int
     return mine
 
 
+def _is_in_kernel(survey: Survey, rank: int) -> bool:
+    """Its main thread sleeps uninterruptibly: on a file or a driver, not in a collective."""
+    beat = survey.beat(rank)
+    return beat is not None and beat.process.state == "D"
+
+
 def _running(pending: list[PendingOp], rank: int, mine: list[int]) -> list[int] | None:
     """Fronts whose kernel runs, where the recorder knows; [] when all of them are only queued."""
     entries = [(index, pending[index].have[rank]) for index in mine]
@@ -70,6 +83,39 @@ def _running(pending: list[PendingOp], rank: int, mine: list[int]) -> list[int] 
     if not known or len(known) < len(entries):
         return None
     return [index for index, entry in known if entry.is_started]
+
+
+def queued_behind(survey: Survey, pending: list[PendingOp], edges: dict[int, list[int]]) -> None:
+    """Let ranks whose GPU is at an earlier call hold up the later ones that they have queued."""
+    fronts: dict[int, list[int]] = {}
+    for index, op in enumerate(pending):
+        for rank in op.have:
+            fronts.setdefault(rank, []).append(index)
+    for rank, mine in fronts.items():
+        at = edges.get(rank)
+        if len(mine) < 2 or at is None or not is_in_queue_order(survey, pending, rank, mine):
+            continue
+        for index in mine:
+            if index not in at and rank not in pending[index].holding:
+                pending[index].holding += (rank,)
+
+
+def is_in_queue_order(survey: Survey, pending: list[PendingOp], rank: int, mine: list[int]) -> bool:
+    """NCCL without start events: its calls are queued by a processor that runs ahead of the GPU."""
+    for index in mine:
+        op = pending[index]
+        entry = op.have[rank]
+        if entry is None or entry.is_started is not None or entry.record_id < 0:
+            return False
+        held = survey.standings.get(op.gid, {}).get(rank)
+        if held is None or held.group.finished is None:
+            return False
+    return True
+
+
+def _record_id(op: PendingOp, rank: int) -> int:
+    entry = op.have[rank]
+    return entry.record_id if entry is not None else -1
 
 
 def is_blocking(survey: Survey, op: PendingOp, rank: int) -> bool:

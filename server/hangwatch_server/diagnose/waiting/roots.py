@@ -1,0 +1,198 @@
+"""The roots of the wait-for graph: what holds others up and is itself held up by nobody.
+
+Sinks of the strongly connected components: a rank alone holds others up, an operation alone has all
+its members, several nodes are a cycle. Ranks that hold up the same victims are one root, and so are
+ranks of one node that cannot go on for the same reason. A rank of which only its silence is known
+is a root of its own where nothing else explains the wait, and otherwise a note at the root that
+does: a silent rank is presumed to wait wherever its peers do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hangwatch_server.diagnose.calls.signature import Vote
+from hangwatch_server.diagnose.pending import proofs
+from hangwatch_server.diagnose.pending.ops import PendingOp
+from hangwatch_server.diagnose.process import Fate
+from hangwatch_server.diagnose.survey import Survey
+from hangwatch_server.diagnose.waiting import graph
+from hangwatch_server.diagnose.waiting.wait_graph import WaitGraph
+
+_MAX_ASKED = 256  # silent ranks of which it is worked out whether their groups went on
+
+
+@dataclass(slots=True)
+class Root:
+    """What holds others up: `ranks` (none where all have entered the operation) and its victims."""
+
+    ranks: list[int]
+    ops: list[PendingOp]  # inside the root itself: one for a stalled call, several for a cycle
+    feeds: list[PendingOp]  # operations that wait directly for the ranks
+    reached: set[int]  # nodes that wait for it, directly or not
+    is_certain: bool
+    vote: Vote | None = None
+    notes: list[int] = field(default_factory=list)  # silent ranks that may also be missing
+    competing: int = 0
+
+
+def of(waiting: WaitGraph) -> list[Root]:
+    """Every root with its victims, the certain ones first."""
+    named = {rank for op in waiting.pending for rank in op.absent + op.holding}
+    certain: list[int] = []
+    doubtful: list[int] = []
+    found: list[Root] = []
+    for members in graph.sinks(waiting.successors):
+        if len(members) > 1:
+            found.append(_cycle_root(waiting, members))
+        elif waiting.op(members[0]) is not None:
+            found.append(_op_root(waiting, members[0]))
+        elif waiting.predecessors[members[0]]:
+            is_certain = waiting.rank(members[0]) in named
+            (certain if is_certain else doubtful).append(members[0])
+    found.extend(_rank_roots(waiting, certain, is_certain=True))
+    presumed = _presumed(waiting, set(certain))
+    noted: set[int] = set()
+    for root in found if presumed else ():
+        noted |= _add_notes(waiting, root, presumed)
+    rest = [node for node in doubtful if node not in noted]
+    found.extend(_rank_roots(waiting, rest, is_certain=False))
+    return found
+
+
+def is_blind(survey: Survey, rank: int) -> bool:
+    """Whether its groups went on after it was last heard: its agent is lost, it was not stuck."""
+    beat = survey.beat(rank)
+    if beat is None:
+        return rank in survey.members_of_used(1)  # never heard, but it has taken part
+    for group in beat.groups:
+        members = survey.standings.get(group.gid, {})
+        held = members.get(rank)
+        if held is None or held.entered is None or held.is_exact:
+            continue
+        if proofs.of_group(survey, members).bound.seq > held.entered:
+            return True
+    return False
+
+
+def _cycle_root(waiting: WaitGraph, members: list[int]) -> Root:
+    ops = [op for node in members if (op := waiting.op(node)) is not None]
+    ranks = [rank for node in members if (rank := waiting.rank(node)) is not None]
+    return Root(ranks, ops, ops, graph.reach(waiting.predecessors, members), True)
+
+
+def _op_root(waiting: WaitGraph, node: int) -> Root:
+    op = waiting.op(node)
+    assert op is not None  # the caller has looked
+    vote = waiting.votes.get(node - len(waiting.ranks))
+    reached = graph.reach(waiting.predecessors, [node])
+    ranks = list(vote.odd) if vote is not None else []
+    return Root(ranks, [op], [op], reached, vote is not None, vote)
+
+
+def _rank_roots(waiting: WaitGraph, nodes: list[int], *, is_certain: bool) -> list[Root]:
+    """One root for ranks that hold up the same victims, or are lost with the same node."""
+    limit = waiting.survey.settings.max_sinks
+    blind = set() if is_certain else _blind(waiting, nodes)
+    order = sorted(nodes, key=lambda n: (n in blind, -len(waiting.predecessors[n]), n))
+    found: list[Root] = []
+    by_cause: dict[tuple[str, Fate], Root] = {}
+    for node in order:
+        rank = waiting.ranks[node]
+        cause = _cause(waiting.survey, rank)
+        near = next((root for root in found if _overlaps(waiting, root, node)), None)
+        same = by_cause.get(cause) if cause is not None else None
+        if near is not None and same is not None and same is not near:
+            _absorb(near, same)
+            found = [root for root in found if root is not same]
+            by_cause = {key: near if root is same else root for key, root in by_cause.items()}
+        near = near or same
+        if near is None and len(found) >= limit:
+            near = found[0]
+        if near is None:
+            reached = graph.reach(waiting.predecessors, [node])
+            near = Root([rank], [], _feeds(waiting, node), reached, is_certain)
+            found.append(near)
+        elif node in blind and waiting.node_of[near.ranks[0]] not in blind:
+            near.notes.append(rank)
+        else:
+            _join(waiting, near, node)
+        if cause is not None:
+            by_cause.setdefault(cause, near)
+    return found
+
+
+def _absorb(root: Root, other: Root) -> None:
+    known = {id(op) for op in root.feeds}
+    root.ranks.extend(other.ranks)
+    root.notes.extend(other.notes)
+    root.feeds.extend(op for op in other.feeds if id(op) not in known)
+    root.reached |= other.reached
+
+
+def _blind(waiting: WaitGraph, nodes: list[int]) -> set[int]:
+    """Of several silent ranks those that went on after they fell silent are the lesser suspects."""
+    if len(nodes) < 2:
+        return set()
+    asked = nodes[:_MAX_ASKED]
+    return {node for node in asked if is_blind(waiting.survey, waiting.ranks[node])}
+
+
+def _cause(survey: Survey, rank: int) -> tuple[str, Fate] | None:
+    """The node and its trouble, for a rank that cannot go on by itself."""
+    view = survey.view(rank)
+    fate = survey.fate(rank)
+    return (view.node, fate) if view is not None and view.node and fate is not Fate.ALIVE else None
+
+
+def _presumed(waiting: WaitGraph, certain: set[int]) -> dict[int, list[int]]:
+    """Operation node -> nodes of the ranks that may wait in it, for all that can be told."""
+    size = len(waiting.ranks)
+    found: dict[int, list[int]] = {}
+    for index, op in enumerate(waiting.pending):
+        nodes = [waiting.node_of[rank] for rank in op.unknown]
+        found[size + index] = [n for n in nodes if n not in certain and not waiting.successors[n]]
+    return {node: ranks for node, ranks in found.items() if ranks}
+
+
+def _add_notes(waiting: WaitGraph, root: Root, presumed: dict[int, list[int]]) -> set[int]:
+    """Let a root that names somebody explain the waits for silent ranks behind it; their nodes."""
+    if not root.ranks:
+        return set()
+    noted: set[int] = set()
+    fresh: Iterable[int] = root.reached
+    while True:
+        silent = {node for op in fresh if op in presumed for node in presumed[op]} - noted
+        if not silent:
+            break
+        noted |= silent
+        behind = graph.reach(waiting.predecessors, silent) - root.reached
+        root.reached |= behind
+        fresh = behind
+    root.reached -= noted
+    root.notes.extend(sorted(waiting.ranks[node] for node in noted))
+    return noted
+
+
+def _join(waiting: WaitGraph, root: Root, node: int) -> None:
+    root.ranks.append(waiting.ranks[node])
+    known = {id(op) for op in root.feeds}
+    root.feeds.extend(op for op in _feeds(waiting, node) if id(op) not in known)
+    fresh = [n for n in (node, *waiting.predecessors[node]) if n not in root.reached]
+    if fresh:
+        root.reached |= graph.reach(waiting.predecessors, fresh)
+
+
+def _overlaps(waiting: WaitGraph, root: Root, node: int) -> bool:
+    """Whether some rank waits for both: a shared operation, or a waiter of its operations."""
+    for op_node in waiting.predecessors[node]:
+        if op_node in root.reached:
+            return True
+        if any(rank_node in root.reached for rank_node in waiting.predecessors[op_node]):
+            return True
+    return False
+
+
+def _feeds(waiting: WaitGraph, node: int) -> list[PendingOp]:
+    return [op for n in waiting.predecessors[node] if (op := waiting.op(n)) is not None]

@@ -31,7 +31,7 @@ def of(waiting: WaitGraph, item: Judged) -> float:
         factor=_guess_factor(waiting, item)
         * _contradiction_factor(looked, item)
         * (confidence.BY_OTHERS if item.op.source else 1.0)
-        * (confidence.YOUNG if item.op.stalled_s < looked.settings.hard_after_s else 1.0)
+        * _age_factor(waiting, item)
         * confidence.seen(reporting, looked.snapshot.world_size),
     )
 
@@ -134,6 +134,14 @@ def _guess_factor(waiting: WaitGraph, item: Judged) -> float:
         for node in nodes
     )
     return factor * (confidence.GUESSED_EDGE if is_guess else 1.0)
+
+
+def _age_factor(waiting: WaitGraph, item: Judged) -> float:
+    """A wait of a few seconds is everyday, whoever it is for, unless hard evidence explains it."""
+    is_settled = item.op.stalled_s >= waiting.survey.settings.settled_after_s
+    if is_settled or is_hard(waiting, item.root, item.kind, item.op, item.ranks):
+        return 1.0
+    return confidence.YOUNG
 
 
 def _contradiction_factor(looked: Survey, item: Judged) -> float:

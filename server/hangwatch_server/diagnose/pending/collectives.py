@@ -137,7 +137,7 @@ def _blockers(
     proof: Proof,
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """The absent, the unknown and the holding members."""
-    found: dict[str, list[int]] = {"absent": [], "unknown": [], "holding": []}
+    found: dict[str, list[int]] = {"absent": [], "unknown": [], "holding": [], "unheard": []}
     for rank in group.ranks:
         front = have.get(rank)
         if front is not None and front.is_started is not False and rank in survey.well:
@@ -149,7 +149,10 @@ def _blockers(
     if found["absent"]:
         # Who came and died while waiting is a victim: the job may be torn down by now.
         holding = [rank for rank in holding if survey.fate(rank) is not Fate.GONE]
-    return tuple(found["absent"]), tuple(found["unknown"]), tuple(holding)
+    is_explained = bool(found["absent"] or found["unknown"] or holding)
+    # Who had come before it fell silent is asked for only where nobody else is missing.
+    unknown = found["unknown"] if is_explained else found["unheard"]
+    return tuple(found["absent"]), tuple(unknown), tuple(holding)
 
 
 def _arrival(
@@ -173,7 +176,9 @@ def _arrival(
         return "unknown"
     if held is not None and held.entered is not None and held.entered >= seq:
         is_on_older = bool(held.fronts) and held.fronts[0].seq < seq
-        if fate is Fate.SILENT or (is_on_older and fate in _UNHEARD):
+        if fate is Fate.SILENT:
+            return "unheard"
+        if is_on_older and fate in _UNHEARD:
             return "unknown"
         is_blocking = is_on_older or fate in (Fate.STOPPED, Fate.GONE)
         return "holding" if is_blocking else "done"
@@ -186,7 +191,7 @@ def _arrived_state(fate: Fate, front: Entry | None, is_proven: bool) -> str:
     if fate in (Fate.STOPPED, Fate.GONE):
         return "holding"
     if fate is Fate.SILENT and not is_proven:
-        return "unknown"  # its machine may be what stopped the collective
+        return "unheard"  # its machine may be what stopped the collective
     if front is not None and front.is_started is False:
         return "unknown" if fate in _UNHEARD else "holding"
     return "have"

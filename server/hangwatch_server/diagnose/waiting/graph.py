@@ -51,16 +51,24 @@ def components(successors: Successors) -> list[list[int]]:
 
 def sinks(successors: Successors) -> list[list[int]]:
     """Components that no edge leaves."""
+    return sinks_and_cycles(successors)[0]
+
+
+def sinks_and_cycles(successors: Successors) -> tuple[list[list[int]], list[list[int]]]:
+    """Components that no edge leaves, and the others of several nodes, successors first."""
     found = components(successors)
     owner = [0] * len(successors)
     for number, members in enumerate(found):
         for node in members:
             owner[node] = number
-    return [
-        members
-        for number, members in enumerate(found)
-        if all(owner[child] == number for node in members for child in successors[node])
-    ]
+    closed: list[list[int]] = []
+    cycles: list[list[int]] = []
+    for number, members in enumerate(found):
+        if all(owner[child] == number for node in members for child in successors[node]):
+            closed.append(members)
+        elif len(members) > 1:
+            cycles.append(members)
+    return closed, cycles
 
 
 def reverse(successors: Successors) -> list[list[int]]:

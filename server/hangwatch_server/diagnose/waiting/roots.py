@@ -9,7 +9,7 @@ does: a silent rank is presumed to wait wherever its peers do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hangwatch_server.diagnose.calls.signature import Vote
@@ -43,7 +43,8 @@ def of(waiting: WaitGraph) -> list[Root]:
     certain: list[int] = []
     doubtful: list[int] = []
     found: list[Root] = []
-    for members in graph.sinks(waiting.successors):
+    closed, cycles = graph.sinks_and_cycles(waiting.successors)
+    for members in closed:
         if len(members) > 1:
             found.append(_cycle_root(waiting, members))
         elif waiting.op(members[0]) is not None:
@@ -52,6 +53,8 @@ def of(waiting: WaitGraph) -> list[Root]:
             is_certain = waiting.rank(members[0]) in named
             (certain if is_certain else doubtful).append(members[0])
     found.extend(_rank_roots(waiting, certain, is_certain=True))
+    if doubtful:
+        found.extend(_proven_cycles(waiting, cycles, found))
     presumed = _presumed(waiting, set(certain))
     noted: set[int] = set()
     for root in found if presumed else ():
@@ -80,6 +83,18 @@ def _cycle_root(waiting: WaitGraph, members: list[int]) -> Root:
     ops = [op for node in members if (op := waiting.op(node)) is not None]
     ranks = [rank for node in members if (rank := waiting.rank(node)) is not None]
     return Root(ranks, ops, ops, graph.reach(waiting.predecessors, members), True)
+
+
+def _proven_cycles(
+    waiting: WaitGraph, cycles: list[list[int]], found: list[Root]
+) -> Iterator[Root]:
+    """Cycles that lead on to silent ranks alone: who waits for all of a cycle is stuck in it."""
+    explained = set().union(*(root.reached for root in found))
+    for members in cycles:
+        if explained.isdisjoint(members):
+            root = _cycle_root(waiting, members)
+            explained |= root.reached
+            yield root
 
 
 def _op_root(waiting: WaitGraph, node: int) -> Root:

@@ -119,3 +119,41 @@ def test_member_that_entered_the_call_and_was_not_dumped_is_inside_it() -> None:
     found = diagnose(make.snapshot(views, groups))
 
     assert [(item.culprit_ranks, item.waiting) for item in found] == [("2", "0-1,3")]
+
+
+def test_cycle_is_proven_although_one_of_its_calls_waits_for_a_silent_rank_too() -> None:
+    """Ranks 0 and 1 wait for each other; rank 0's call needs rank 2, which waits for rank 3."""
+    groups = [make.world(0, 1, 2), make.group("tp", (0, 1)), make.group("pp", (2, 3))]
+    views = [
+        make.rank(0, make.at("world", 5, 6), make.at("tp", 0), stack=INSIDE),
+        make.rank(1, make.at("world", 5), make.at("tp", 0, 1), stack=INSIDE),
+        make.rank(2, make.at("world", 5), make.at("pp", 2, 3)),
+        lost(3, make.at("pp", 2)),
+    ]
+
+    found = diagnose(make.snapshot(views, groups))[0]
+
+    assert (found.kind, found.culprit_ranks) == (Kind.DEADLOCK, "0-1")
+
+
+def test_rank_that_had_come_before_it_fell_silent_is_not_accused_beside_one_that_had_not() -> None:
+    views = [
+        make.rank(0, make.at("world", 5, 6)),
+        lost(1, make.at("world", 5, 6)),
+        lost(2, make.at("world", 5), node="node-c"),
+    ]
+
+    found = diagnose(make.snapshot(views, [make.world(0, 1, 2)]))[0]
+
+    assert found.culprit_ranks == "2"
+
+
+def test_short_wait_is_not_sure_and_a_death_is() -> None:
+    def wait(stall_s: float, **facts: object) -> float:
+        views = [make.rank(r, make.at("world", 5, 6, stall_s=stall_s)) for r in range(3)]
+        gone = make.process("gone", exit_signal=9) if facts else make.process()
+        last = make.rank(3, make.at("world", 5, stall_s=stall_s), facts=gone)
+        return diagnose(make.snapshot([*views, last], [make.world(*range(4))]))[0].confidence
+
+    assert wait(3.0) < 0.6 <= wait(6.0)
+    assert wait(3.0, dead=True) > 0.9

@@ -52,7 +52,7 @@ def _diagnose(snapshot: Snapshot, settings: DiagnoseSettings) -> tuple[Finding, 
     judged = culprits.judge(waiting, roots.of(waiting))
     if not judged:
         return (quiet.finding(looked),)
-    return tuple(finding.finding(waiting, item) for item in judged[:MAX_FINDINGS])
+    return finding.findings(waiting, judged[:MAX_FINDINGS])
 
 
 def path(

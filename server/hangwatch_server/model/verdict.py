@@ -106,6 +106,7 @@ class Finding:
     op: str = ""
     culprits: tuple[Culprit, ...] = ()  # at most 64
     culprit_ranks: str = ""
+    besides: tuple[Culprit, ...] = ()  # of other causes that are as old and as certain
     waiting: str = ""
     path: tuple[PathStep, ...] = ()
     edges: tuple[WaitEdge, ...] = ()

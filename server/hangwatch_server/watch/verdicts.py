@@ -26,6 +26,7 @@ _QUIET = {
 }
 # States in which nothing is wrong: a finding that detection did not take up is not shown.
 _NOTHING = (State.STARTING, State.HEALTHY, State.FINISHED)
+MAX_CULPRITS = 64
 Key = tuple[int, State, Kind, str, str | None]
 
 
@@ -69,9 +70,9 @@ def build(
         group=shown.group,
         seq=shown.seq,
         op=shown.op,
-        culprits=shown.culprits,
-        culprit_ranks=shown.culprit_ranks,
-        waiting=shown.waiting,
+        culprits=(*shown.culprits, *shown.besides)[:MAX_CULPRITS],
+        culprit_ranks=_culprit_ranks(shown),
+        waiting=_waiting(shown),
         path=shown.path,
         edges=shown.edges,
         cycle=shown.cycle,
@@ -129,6 +130,21 @@ def first(meta: JobMeta, now: datetime) -> Verdict:
         action=Action(),
         limits=Limits(suspect_after_s=0.0, confirm_after_s=0.0, why=""),
     )
+
+
+def _culprit_ranks(finding: Finding) -> str:
+    """Of independent causes all are named: to mend one would only uncover the next."""
+    if not finding.besides:
+        return finding.culprit_ranks
+    beside = {culprit.rank for culprit in finding.besides}
+    return ranges.text(beside.union(ranges.parse(finding.culprit_ranks)))
+
+
+def _waiting(finding: Finding) -> str:
+    if not finding.besides:
+        return finding.waiting
+    beside = {culprit.rank for culprit in finding.besides}
+    return ranges.text(set(ranges.parse(finding.waiting)) - beside)
 
 
 def _none(finding: Finding) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Sequence
 
 from hangwatch_server import ranges
@@ -16,6 +17,30 @@ from hangwatch_server.diagnose.telling import evidence, hints, sentences
 from hangwatch_server.diagnose.waiting import paths
 from hangwatch_server.diagnose.waiting.wait_graph import WaitGraph, blockers
 from hangwatch_server.model import Culprit, Evidence, Finding, Kind, PathStep, WaitEdge
+
+
+def findings(waiting: WaitGraph, judged: Sequence[Judged]) -> tuple[Finding, ...]:
+    """One finding per root; each also carries the culprits of the others that stand beside it."""
+    made = [finding(waiting, item) for item in judged]
+    settled_s = waiting.survey.settings.no_progress_after_s
+    standing = [
+        one
+        for one, item in zip(made, judged, strict=True)
+        if item.root.is_certain and one.culprits and one.stalled_s >= settled_s
+    ]
+    if len(standing) < 2:
+        return tuple(made)
+    return tuple(_beside(one, standing) if one in standing else one for one in made)
+
+
+def _beside(mine: Finding, standing: Sequence[Finding]) -> Finding:
+    others = [other for other in standing if other is not mine]
+    named = set(ranges.parse(mine.culprit_ranks))
+    besides = {c.rank: c for other in others for c in other.culprits if c.rank not in named}
+    texts = (Evidence(kind="cause", text=f"Apart from that: {one.summary}") for one in others)
+    return dataclasses.replace(
+        mine, besides=tuple(besides.values()), evidence=(*mine.evidence, *texts)
+    )
 
 
 def finding(waiting: WaitGraph, item: Judged) -> Finding:

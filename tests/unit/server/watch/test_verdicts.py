@@ -156,3 +156,14 @@ def test_advice_blames_a_node_only_on_evidence_against_the_node(
     )
 
     assert (action.advice, action.exclude_nodes) == expected
+
+
+def test_verdict_names_the_culprits_of_causes_that_stand_beside_the_main_one() -> None:
+    meta, snapshot = scene()
+    beside = dataclasses.replace(finding().culprits[0], rank=5)
+    double = dataclasses.replace(finding(), besides=(beside,), waiting="0-1,3,5")
+
+    made = verdicts.build(meta, snapshot, double, decision(State.HUNG), None, NOW)
+
+    assert [culprit.rank for culprit in made.culprits] == [2, 5]
+    assert (made.culprit_ranks, made.waiting) == ("2,5", "0-1,3")

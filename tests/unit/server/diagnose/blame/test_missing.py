@@ -373,3 +373,21 @@ def test_dead_job_has_nobody_who_waits() -> None:
     found = diagnose(make.snapshot(views, [make.world(0, 1)]))
 
     assert [(item.kind, item.culprits) for item in found] == [(Kind.NONE, ())]
+
+
+def test_two_faults_far_apart_are_two_findings_that_know_of_each_other() -> None:
+    groups = [make.group("tp-0", (0, 1)), make.group("tp-1", (2, 3))]
+    views = [
+        make.rank(0, make.at("tp-0", 5, 6)),
+        make.rank(1, make.at("tp-0", 5), stack=make.stack(Activity.DATALOADER)),
+        make.rank(2, make.at("tp-1", 5, 6)),
+        make.rank(3, make.at("tp-1", 5), stack=make.stack(Activity.CHECKPOINT)),
+    ]
+
+    found = diagnose(make.snapshot(views, groups))
+
+    assert [(one.culprit_ranks, [c.rank for c in one.besides]) for one in found] == [
+        ("1", [3]),
+        ("3", [1]),
+    ]
+    assert any(item.text.startswith("Apart from that: Rank 3") for item in found[0].evidence)

@@ -93,7 +93,9 @@ def _facts(frames: list[FrameType]) -> dict[str, Any]:
     if frames[-1].f_code.co_name == "init_process_group":
         rank = _from_environment("RANK") if rank is None else rank
         expected = _from_environment("WORLD_SIZE") if expected is None else expected
-        detail = detail or "env://"
+        if detail in ("", "env://"):
+            address = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
+            detail = without_secrets("env://{}:{}".format(*address)) if all(address) else "env://"
     else:
         rank = None  # inside a subgroup the number at hand is not the global rank
     return {"rank": rank, "expected": expected or 0, "detail": detail}

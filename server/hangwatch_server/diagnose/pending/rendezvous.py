@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from hangwatch_agent.wire import Entry, InitWait, RankBeat
+from hangwatch_server import ranges
 from hangwatch_server.diagnose import standing
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
@@ -98,7 +99,7 @@ def _op(survey: Survey, call: Call, inside: Waits) -> PendingOp:
         absent=tuple(missing),
         unknown=() if missing else tuple(unknown),
         stalled_s=max(age_s for _, age_s in inside.values()),
-        detail=next((wait.detail for wait, _ in inside.values() if wait.detail), ""),
+        detail=_details(inside),
     )
 
 
@@ -112,7 +113,37 @@ def _levels(survey: Survey, call: Call, inside: Waits, expected: int) -> dict[Le
     connecting = [rank for rank, (wait, _) in inside.items() if wait.stage == "store"]
     if len(connecting) < len(inside):  # the others are through, so the store can be reached
         levels[Level.AT_STORE] = sorted(rank for rank in connecting if rank != _STORE_HOST)
+    levels[Level.AT_STORE] = sorted({*levels[Level.AT_STORE], *_elsewhere(inside)})
     return levels
+
+
+def _details(inside: Waits) -> str:
+    """Where they wait; of several places each with its ranks."""
+    places: dict[str, list[int]] = {}
+    for rank, (wait, _) in inside.items():
+        if wait.detail:
+            places.setdefault(wait.detail, []).append(rank)
+    if len(places) < 2:
+        return next(iter(places), "")
+    ordered = sorted(places.items(), key=lambda item: (-len(item[1]), item[0]))[:4]
+    return ", ".join(f"{place} (rank {ranges.text(ranks)})" for place, ranks in ordered)
+
+
+def _elsewhere(inside: Waits) -> list[int]:
+    """Ranks that wait at another port than most do; names of hosts may differ and mean the same."""
+    ports = {rank: _port(wait.detail) for rank, (wait, _) in inside.items()}
+    said = Counter(port for port in ports.values() if port)
+    if len(said) < 2:
+        return []
+    usual, count = said.most_common(1)[0]
+    if 2 * count <= sum(said.values()):
+        return []
+    return [rank for rank, port in ports.items() if port not in ("", usual)]
+
+
+def _port(detail: str) -> str:
+    port = detail.rpartition(":")[2]
+    return port if port.isdecimal() else ""
 
 
 def _expected(survey: Survey, what: str, inside: Waits) -> tuple[int, bool]:

@@ -94,3 +94,23 @@ def test_rank_that_came_back_as_a_new_process_is_the_one_that_the_others_wait_fo
 
     assert [item.culprit_ranks for item in found] == ["3"]
     assert found[0].waiting == "0-2"
+
+
+def test_rank_that_waits_at_another_port_is_named() -> None:
+    def at_port(rank: int, port: int) -> RankView:
+        wait = wire.InitWait(
+            what="init_process_group",
+            age_s=15.0,
+            expected=4,
+            rank=rank,
+            stage="store",
+            detail=f"env://host-{rank}:{port}",
+        )
+        return make.rank(rank, waits=(wait,), is_initialised=False)
+
+    views = [at_port(r, 29501 if r == 3 else 29500) for r in range(4)]
+
+    found = diagnose(make.snapshot(views, []))[0]
+
+    assert (found.kind, found.culprit_ranks) == (Kind.INCOMPLETE_RENDEZVOUS, "3")
+    assert "29501 (rank 3)" in found.evidence[0].text

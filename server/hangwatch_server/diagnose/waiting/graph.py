@@ -49,26 +49,37 @@ def components(successors: Successors) -> list[list[int]]:
     return found
 
 
-def sinks(successors: Successors) -> list[list[int]]:
-    """Components that no edge leaves."""
-    return sinks_and_cycles(successors)[0]
+def sinks(successors: Successors, predecessors: Successors | None = None) -> list[list[int]]:
+    """Components that no edge leaves.
+
+    Most are single nodes without a way out. What leads to one of those is in no other sink, so the
+    search for components is left with the rest, which is mostly nothing.
+    """
+    ends = [node for node, children in enumerate(successors) if not children]
+    before = reach(reverse(successors) if predecessors is None else predecessors, ends)
+    rest = [node for node in range(len(successors)) if node not in before]
+    place = {node: number for number, node in enumerate(rest)}
+    inner = [[place[child] for child in successors[node]] for node in rest]
+    closed = [[rest[number] for number in members] for members in _closed(inner)]
+    return sorted([*([node] for node in ends), *closed])
 
 
-def sinks_and_cycles(successors: Successors) -> tuple[list[list[int]], list[list[int]]]:
-    """Components that no edge leaves, and the others of several nodes, successors first."""
+def cycles(successors: Successors) -> list[list[int]]:
+    """Components of several nodes, successors before predecessors."""
+    return [members for members in components(successors) if len(members) > 1]
+
+
+def _closed(successors: Successors) -> list[list[int]]:
     found = components(successors)
     owner = [0] * len(successors)
     for number, members in enumerate(found):
         for node in members:
             owner[node] = number
-    closed: list[list[int]] = []
-    cycles: list[list[int]] = []
-    for number, members in enumerate(found):
-        if all(owner[child] == number for node in members for child in successors[node]):
-            closed.append(members)
-        elif len(members) > 1:
-            cycles.append(members)
-    return closed, cycles
+    return [
+        members
+        for number, members in enumerate(found)
+        if all(owner[child] == number for node in members for child in successors[node])
+    ]
 
 
 def reverse(successors: Successors) -> list[list[int]]:

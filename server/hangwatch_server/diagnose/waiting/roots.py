@@ -43,8 +43,7 @@ def of(waiting: WaitGraph) -> list[Root]:
     certain: list[int] = []
     doubtful: list[int] = []
     found: list[Root] = []
-    closed, cycles = graph.sinks_and_cycles(waiting.successors)
-    for members in closed:
+    for members in graph.sinks(waiting.successors, waiting.predecessors):
         if len(members) > 1:
             found.append(_cycle_root(waiting, members))
         elif waiting.op(members[0]) is not None:
@@ -54,7 +53,7 @@ def of(waiting: WaitGraph) -> list[Root]:
             (certain if is_certain else doubtful).append(members[0])
     found.extend(_rank_roots(waiting, certain, is_certain=True))
     if doubtful:
-        found.extend(_proven_cycles(waiting, cycles, found))
+        found.extend(_proven_cycles(waiting, found))
     presumed = _presumed(waiting, set(certain))
     noted: set[int] = set()
     for root in found if presumed else ():
@@ -85,12 +84,10 @@ def _cycle_root(waiting: WaitGraph, members: list[int]) -> Root:
     return Root(ranks, ops, ops, graph.reach(waiting.predecessors, members), True)
 
 
-def _proven_cycles(
-    waiting: WaitGraph, cycles: list[list[int]], found: list[Root]
-) -> Iterator[Root]:
+def _proven_cycles(waiting: WaitGraph, found: list[Root]) -> Iterator[Root]:
     """Cycles that lead on to silent ranks alone: who waits for all of a cycle is stuck in it."""
     explained = set().union(*(root.reached for root in found))
-    for members in cycles:
+    for members in graph.cycles(waiting.successors):
         if explained.isdisjoint(members):
             root = _cycle_root(waiting, members)
             explained |= root.reached

@@ -72,7 +72,7 @@ def build(survey: Survey) -> WaitGraph:
     votes = mismatch.mark(survey, pending)
     edges = waits.of_ranks(survey, pending)
     waits.queued_behind(survey, pending, edges)
-    ranks = sorted({rank for op in pending for rank in _touched(op)})
+    ranks = sorted(_touched(pending))
     node_of = {rank: node for node, rank in enumerate(ranks)}
     successors: list[list[int]] = [[] for _ in range(len(ranks) + len(pending))]
     for rank, indices in edges.items():
@@ -88,5 +88,8 @@ def blockers(op: PendingOp) -> tuple[int, ...]:
     return op.absent + op.unknown + op.holding
 
 
-def _touched(op: PendingOp) -> tuple[int, ...]:
-    return (*op.have, *op.absent, *op.unknown, *op.holding)
+def _touched(pending: list[PendingOp]) -> set[int]:
+    ranks: set[int] = set()
+    for op in pending:
+        ranks.update(op.have, op.absent, op.unknown, op.holding)
+    return ranks

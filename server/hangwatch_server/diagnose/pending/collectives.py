@@ -119,13 +119,18 @@ def _op(
         unknown=unknown,
         holding=holding,
         stalled_s=_clock_s(survey, members, have),
-        done=tuple(sorted([rank for rank, held in members.items() if held.completed >= seq])),
-        doubted=tuple(sorted(proof.doubted)),
+        done=_done(members, seq),
+        doubted=tuple(sorted(proof.doubted)) if proof.doubted else (),
     )
     _keep_only_the_root(survey, found)
     if len(found.holding) == len(group.ranks) and survey.fates_are_alive(found.holding):
         found.holding = ()  # queued on every GPU: nobody is ahead of anybody
     return found
+
+
+def _done(members: dict[int, Standing], seq: int) -> tuple[int, ...]:
+    ranks = [rank for rank, held in members.items() if held.completed >= seq]
+    return tuple(sorted(ranks)) if ranks else ()
 
 
 def _blockers(
@@ -212,9 +217,9 @@ def _unproven(survey: Survey, rank: int, fate: Fate) -> str:
 def _clock_s(survey: Survey, members: dict[int, Standing], have: dict[int, Entry | None]) -> float:
     """Age of the oldest front while no member advances; silent members do not count."""
     oldest = max([members[rank].stall_s for rank in have])
-    heard = members.keys() - survey.silent if survey.silent else members.keys()
-    newest = min([members[rank].stall_s for rank in heard], default=oldest)
-    return min(oldest, newest)
+    silent = survey.silent
+    heard = [held.stall_s for rank, held in members.items() if rank not in silent]
+    return min(oldest, min(heard, default=oldest))
 
 
 def _keep_only_the_root(survey: Survey, op: PendingOp) -> None:

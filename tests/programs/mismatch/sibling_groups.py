@@ -9,7 +9,7 @@ import torch.distributed as dist
 
 def main() -> None:
     rank = progress.start()
-    group, _ = dist.new_subgroups(group_size=2, timeout=progress.PATIENCE)
+    group, _ = dist.new_subgroups(2, timeout=progress.PATIENCE, group_desc="tensor")
     progress.train(10)
     if rank == 1:
         dist.barrier(group)

@@ -1,4 +1,4 @@
-"""Both halves of a message are there, but with different tags: neither is the other's half."""
+"""One rank sends, the other receives, but with different tags: each waits for the other's half."""
 
 from __future__ import annotations
 

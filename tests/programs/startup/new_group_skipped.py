@@ -1,4 +1,4 @@
-"""One rank does not call new_group, which all ranks must: it thinks only members have to."""
+"""One rank does not come to new_group, in which the other members connect to each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def main() -> None:
     progress.train(10)
     if rank == 2:
         train_alone()
-    dist.new_group([0, 1], timeout=progress.PATIENCE)
+    dist.new_group(timeout=progress.PATIENCE)
     progress.train(1000)
 
 

@@ -34,11 +34,24 @@ def _is_possible(survey: Survey, rank: int, call: Call) -> bool:
 
 def is_matched(beat: RankBeat, waiter: int, call: Call) -> bool | None:
     """Whether the peer posted the other half; None when its report cannot say."""
+    if _is_at_another_tag(beat, waiter, call):
+        return False
     needs_send = call.op == "recv"
     for count in beat.p2p:
         if count.gid == call.gid and count.peer == waiter and count.is_send == needs_send:
             return None if call.seq is None else count.posted >= call.seq
     return False if standing.has_probe(beat) else None
+
+
+def _is_at_another_tag(beat: RankBeat, waiter: int, call: Call) -> bool:
+    """Whether the peer is in the other half of such a message, but of none with this tag."""
+    other_half = "send" if call.op == "recv" else "recv"
+    tags = {
+        own.tag
+        for own in beat.calls
+        if (own.op, own.peer, own.gid) == (other_half, waiter, call.gid)
+    }
+    return bool(tags) and None not in tags and call.tag is not None and call.tag not in tags
 
 
 def _op(survey: Survey, rank: int, call: Call, age_s: float) -> PendingOp:

@@ -61,6 +61,13 @@ def _has_barrier(case: Case) -> bool:
     return any(call.op == "barrier" for call in case.calls)
 
 
+def _misses_a_gradient(case: Case) -> bool:
+    """The others wait for a bucket of gradients, and the culprit has not left training."""
+    is_elsewhere = case.has(Condition.IN_USER_CODE) or case.has(Condition.IN_COLLECTIVE)
+    is_in_backward = any(stack.is_in_backward for stack in case.waiting)
+    return case.kind is Kind.MISSING_RANKS and is_in_backward and is_elsewhere
+
+
 def _barrier_in_join(case: Case) -> bool:
     """join()'s own all_reduces carry one element; without stacks that is how they are known."""
     is_counting = any(call.op == "all_reduce" and call.size == 1 for call in case.calls)
@@ -154,6 +161,12 @@ HINTS: tuple[Hint, ...] = (
         "(drop_last=True, DistributedSampler), or wrap the loop in model.join().",
     ),
     Hint(
+        _misses_a_gradient,
+        "If the forward of this rank left out a layer, DistributedDataParallel never reduces that "
+        "layer's gradients here: use every parameter in each step, or pass "
+        "find_unused_parameters=True.",
+    ),
+    Hint(
         _barrier_in_join,
         "A barrier inside model.join() misaligns join's own all_reduces: move the barrier after "
         "the with block.",
@@ -181,7 +194,7 @@ HINTS: tuple[Hint, ...] = (
     Hint(
         lambda case: case.kind is Kind.DEADLOCK and case.op.form is Form.P2P,
         "Blocking sends and receives face each other: let one side receive first, or use "
-        "batch_isend_irecv.",
+        "batch_isend_irecv; where one sends and the other receives, check that the tags agree.",
     ),
     Hint(
         lambda case: case.kind is Kind.UNMATCHED_P2P,

@@ -293,6 +293,7 @@ def test_rank_past_the_loop_that_others_wait_in_has_left_training() -> None:
     assert found.culprits[0].condition is Condition.FINISHED
     assert "a later part of the same loop looks the same" in found.culprits[0].detail
     assert any("uneven" in hint for hint in found.hints)
+    assert not any("find_unused_parameters" in hint for hint in found.hints)
 
 
 def test_rank_before_the_call_that_others_wait_in_has_not_left_training() -> None:
@@ -300,6 +301,7 @@ def test_rank_before_the_call_that_others_wait_in_has_not_left_training() -> Non
 
     assert found.culprit_ranks == "0"
     assert found.culprits[0].condition is Condition.IN_USER_CODE
+    assert any("find_unused_parameters" in hint for hint in found.hints)
 
 
 def test_rank_that_opens_a_file_has_not_left_training() -> None:

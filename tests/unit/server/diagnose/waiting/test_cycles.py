@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from tests.unit.server.diagnose import builders as make
 
 from hangwatch_agent import wire
@@ -173,6 +174,20 @@ def test_receives_that_face_each_other_are_a_deadlock() -> None:
 
     assert (found.kind, found.culprit_ranks) == (Kind.DEADLOCK, "0-1")
     assert found.is_hard
+
+
+def test_send_and_receive_with_different_tags_wait_for_each_other() -> None:
+    posted = wire.P2PCount(gid="world", peer=1, is_send=True, posted=1, done=0)
+    send = wire.Call(op="send", gid="world", age_s=12.0, peer=1, seq=1, tag=7)
+    views = [
+        make.rank(0, make.at("world", 5), calls=(send,), p2p=(posted,)),
+        make.rank(1, make.at("world", 5), calls=(msgspec.structs.replace(receive(0), tag=8),)),
+    ]
+
+    found = diagnose(make.snapshot(views, [make.world(0, 1)]))[0]
+
+    assert (found.kind, found.culprit_ranks) == (Kind.DEADLOCK, "0-1")
+    assert any("tags agree" in hint for hint in found.hints)
 
 
 def test_pipeline_chain_leads_to_the_stage_that_does_not_send() -> None:

@@ -46,7 +46,7 @@ class Counters:
             self._lacks["nccl_recorder"] = "this torch has no NCCL flight recorder in JSON"
             return
         status = json.loads(dump(False, True)).get("pg_status", {})
-        by_name = {group.name: group for _, group in pairs if "nccl" in group.backend}
+        by_name = {group.recorded_as: group for _, group in pairs if "nccl" in group.backend}
         for number, values in status.items():
             group = by_name.get(self.nccl_names.get(str(number), ""))
             if group is not None:

@@ -76,15 +76,36 @@ class Entries:
             if is_still:
                 self._check_seq(group)
 
+    def open_among(self, left: list[groups.Group], now_ns: int) -> list[groups.Group]:
+        """Of gloo's groups that torch has forgotten, those with an open collective, and it."""
+        function, handler = SOURCES[0]
+        source = getattr(sys.modules.get(counters.BINDINGS), function, None)
+        if source is None:
+            return []
+        for group in left:
+            group.entries, group.tail = [], None
+        self._take_one(source, handler, [(None, group) for group in left])
+        found = [g for g in left if any(not entry["retired"] for entry in g.entries)]
+        for group in found:
+            group.seq = group.entries[-1]["seq"]
+            group.dumped_ns, group.dumped_counter = now_ns, group.counter
+        return found
+
     def _take_one(self, function: Any, handler: str, pairs: list[tuple[Any, groups.Group]]) -> None:
         answer = self.server.ask(handler) if self.server is not None else None
         if answer is None:
             answer = function(True, False)
         # Of a name that was made several times only the newest group is still live.
-        by_name = {group.name: group for _, group in pairs if group.counter or group.epoch == 1}
+        is_nccl = handler.startswith("dump_nccl")
+        by_name = {
+            group.recorded_as: group
+            for _, group in pairs
+            if (group.counter or group.epoch == 1)
+            and not (group.is_gloo if is_nccl else group.is_nccl)
+        }
         found = dump.Dump(dump.newest_first(answer), by_name, PER_GROUP)
         for name, told in found.groups.items():
-            if handler.startswith("dump_nccl") and told.number is not None:
+            if is_nccl and told.number is not None:
                 self._counters.nccl_names[str(told.number)] = name
             self._keep(by_name[name], told)
 

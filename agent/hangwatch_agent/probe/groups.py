@@ -22,6 +22,8 @@ class Group:
 
     def __init__(self, name: str, ranks: tuple[int, ...], epoch: int, is_watched: bool) -> None:
         self.name = name
+        self.recorded_as = name  # its name in the recorder
+        self.gloo_side: Group | None = None  # of a group with NCCL for GPU and gloo for CPU tensors
         self.ranks = ranks
         self.epoch = epoch
         # Were the wrappers in place before its first call? Only then is `offset` complete.
@@ -60,7 +62,7 @@ class Group:
 
     @property
     def is_nccl(self) -> bool:
-        return backends_of(self.backend) == {"nccl"}
+        return backends_of(self.backend) == {"nccl"} or self.gloo_side is not None
 
 
 def backends_of(text: str) -> set[str]:
@@ -103,7 +105,7 @@ class Table:
             known = self.of(group)
             if known is not None:
                 self._describe(world, group, known)
-                pairs.append((group, known))
+                pairs.extend(_sides(group, known))
         return pairs
 
     def _adopt(self, group: Any) -> Group | None:
@@ -141,6 +143,26 @@ def begun() -> int | None:
     """How many groups this process has begun to create under a running number; None if unknown."""
     count = getattr(_world(), "group_count", None)
     return count if isinstance(count, int) else None
+
+
+def _sides(process_group: Any, known: Group) -> list[tuple[Any, Group]]:
+    """What is read of a group: one part for each backend, as each has a recorder and numbers.
+
+    A group made without naming a backend has NCCL and gloo on a machine with GPUs.
+    """
+    if backends_of(known.backend) != {"gloo", "nccl"}:
+        return [(process_group, known)]
+    try:
+        device = sys.modules["torch"].device
+        sides = [process_group._get_backend(device(kind)) for kind in ("cuda", "cpu")]
+    except (AttributeError, KeyError, RuntimeError):
+        return [(process_group, known)]  # another torch: read as one, by its default backend
+    if known.gloo_side is None:
+        made = Group(f"{known.name}/gloo", known.ranks, known.epoch, is_watched=False)
+        made.recorded_as, made.backend = known.name, "gloo"
+        made.description = f"{known.description} (gloo)"
+        known.gloo_side = made
+    return [(sides[0], known), (sides[1], known.gloo_side)]
 
 
 def _world() -> Any:

@@ -21,6 +21,7 @@ from . import (
     exits,
     groups,
     inits,
+    leaving,
     marks,
     record,
     report,
@@ -70,6 +71,7 @@ class Loop:
         self._counters = counters.Counters(self._lacks)
         self._entries = entries.Entries(self._counters, self._lacks)
         self._pace = entries.Pace()
+        self._leaving = leaving.Leaving(self._entries)
 
     def start(self) -> None:
         self._wrap()
@@ -161,8 +163,18 @@ class Loop:
         pairs = self._calls.table.live() if is_initialised else []
         self._counters.read(pairs, now_ns)
         is_stalled = self._look_closer(pairs, now_ns)
-        self._write(pairs, waits, is_initialised)
-        return is_stalled or bool(waits)
+        left = self._left_open(pairs, now_ns, is_initialised=is_initialised)
+        self._write([*(group for _, group in pairs), *left], waits, is_initialised or bool(left))
+        return is_stalled or bool(waits or left)
+
+    def _left_open(
+        self, pairs: list[tuple[Any, groups.Group]], now_ns: int, *, is_initialised: bool
+    ) -> list[groups.Group]:
+        """Groups that torch has dropped and that cannot end; with one a rank has not left yet."""
+        if is_initialised:
+            self._leaving.remember(pairs, now_ns)
+            return []
+        return self._leaving.pending(now_ns)
 
     def _read_rank(self) -> bool:
         module = sys.modules.get(groups.C10D)
@@ -200,7 +212,9 @@ class Loop:
                 group.entries, group.tail, group.p2p = [], None, []
         return now_ns - moved_ns >= STALLED_AFTER_NS
 
-    def _write(self, pairs: list[Any], waits: list[dict[str, Any]], is_initialised: bool) -> None:
+    def _write(
+        self, shown: list[groups.Group], waits: list[dict[str, Any]], is_initialised: bool
+    ) -> None:
         if self._writer is None or self._writer.pid != os.getpid():
             return
         self._beat += 1
@@ -210,7 +224,7 @@ class Loop:
             "at_ns": time.monotonic_ns(),
             **self._identity(is_initialised),
             **marks.read(),
-            "groups": [report.of_group(group) for _, group in pairs],
+            "groups": [report.of_group(group) for group in shown],
             "calls": [*(calls.payload(call) for call in in_flight), *recorded],
             "p2p": self._calls.counts(in_flight, recorded),
             "waits": waits,

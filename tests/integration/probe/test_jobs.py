@@ -55,6 +55,25 @@ def test_place_of_each_call_is_noted_where_it_is_asked_for(start: Starter) -> No
     assert sites.count("step") == sites.count("metric") + 1  # one was left out
 
 
+def test_group_that_cannot_end_stays_in_sight_until_it_does(start: Starter) -> None:
+    job = start("left_open.py", nproc=2)
+
+    def stuck() -> RecordPayload | None:
+        found = payload(job, 0)
+        newest = found.groups[0].entries[-1:] if found is not None and found.groups else []
+        is_destroying = found is not None and found.groups and found.groups[0].seq == 6
+        return found if is_destroying and newest and not newest[0].retired else None
+
+    found = wait_for(stuck, "the open collective of a group that is being destroyed")
+    assert not found.destroyed
+    job.signal("go")
+
+    left = wait_for(lambda: (one := payload(job, 0)) and one.destroyed and one, "rank 0 has left")
+    assert left.groups == []
+    job.signal("leave")
+    assert job.wait() == 0
+
+
 @pytest.fixture(scope="module")
 def calls_job(start: Starter) -> Job:
     job = start("calls.py", nproc=2)

@@ -21,8 +21,13 @@ Record = Mapping[int, Entry]
 Key = tuple[object, ...]
 
 
-def of(survey: Survey, op: PendingOp, candidates: Iterable[int]) -> Shift | None:
-    """The first of `candidates` that is out of step with the other members of the operation."""
+def of(
+    survey: Survey, op: PendingOp, candidates: Iterable[int], *, foretells: bool = False
+) -> Shift | None:
+    """The first of `candidates` that is out of step with the other members of the operation.
+
+    `foretells` as in `alignment.align`.
+    """
     group = survey.snapshot.groups.get(op.gid)
     if op.form is not Form.COLLECTIVE or group is None:
         return None
@@ -33,20 +38,22 @@ def of(survey: Survey, op: PendingOp, candidates: Iterable[int]) -> Shift | None
     for has_sites in (True, False):
         for rank in asked:
             peers = [calls for other, calls in records.items() if other != rank]
-            found = _shift(rank, records[rank], [*peers, *others], has_sites)
+            found = _shift(rank, records[rank], [*peers, *others], has_sites, foretells)
             if found is not None:
                 return found
     return None
 
 
-def _shift(rank: int, mine: Record, others: list[Record], has_sites: bool) -> Shift | None:
+def _shift(
+    rank: int, mine: Record, others: list[Record], has_sites: bool, foretells: bool
+) -> Shift | None:
     known = _majority(others, has_sites)
     own = {seq: _key(entry, has_sites) for seq, entry in mine.items()}
     reference = {seq: key for seq, (key, _) in known.items()}
     is_alone = sum(1 for calls in others if calls) < 2
     if is_alone and (not alignment.period(reference) or alignment.period(own)):
         return None  # of two ranks only one that breaks its own rhythm can be told
-    place = alignment.align(own, reference)
+    place = alignment.align(own, reference, foretells=foretells)
     if place is None:
         return None
     example = known[place.seq][1] if place.calls > 0 else mine[place.seq]
@@ -79,7 +86,9 @@ def _key(entry: Entry, has_sites: bool) -> Key:
 
 
 def _numbered(survey: Survey, rank: int, gid: str) -> Record:
-    return {entry.seq: entry for entry in record.of(survey, rank, gid) if entry.op}
+    return {
+        entry.seq: entry for entry in record.of(survey, rank, gid) if signature.is_plausible(entry)
+    }
 
 
 def _of_siblings(survey: Survey, op: PendingOp) -> list[tuple[int, str]]:

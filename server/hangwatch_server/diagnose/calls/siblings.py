@@ -1,7 +1,8 @@
 """Sibling groups: those of the same mesh dimension, which make the same calls at the same places.
 
 They are told by the description, else by the name, without its number; by size; and by having no
-rank in common. What they called may decide a disagreement inside a small group.
+rank in common. Groups that nobody named are siblings where one is the other, moved by some ranks.
+What they called may decide a disagreement inside a small group.
 """
 
 from __future__ import annotations
@@ -22,15 +23,21 @@ _NUMBER = re.compile(r"\d+")
 def of(survey: Survey, group: GroupView) -> Iterator[GroupView]:
     """The siblings, by id so that no order of reports matters."""
     stem = stem_of(group)
-    if not stem:
-        return
     members = set(group.ranks)
     for gid in sorted(survey.snapshot.groups):
         other = survey.snapshot.groups[gid]
         is_alike = len(other.ranks) == len(group.ranks) and other.epoch == group.epoch
         is_other = gid != group.gid and members.isdisjoint(other.ranks)
-        if is_alike and is_other and stem_of(other) == stem:
+        if is_alike and is_other and stem_of(other) == stem and (stem or _is_moved(group, other)):
             yield other
+
+
+def _is_moved(group: GroupView, other: GroupView) -> bool:
+    """Whether all ranks differ by the same number: of groups without names, such are one row."""
+    distance = other.ranks[0] - group.ranks[0]
+    return all(
+        theirs - ours == distance for ours, theirs in zip(group.ranks, other.ranks, strict=True)
+    )
 
 
 def stem_of(group: GroupView) -> str:

@@ -6,6 +6,7 @@ splits of all_to_all, and what gather, scatter and uneven reduce_scatter move, m
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from math import prod
@@ -17,6 +18,8 @@ _SAME_INPUT = frozenset({"allreduce", "broadcast", "reduce", "all_gather", "allg
 # With NCCL's own names: "_all_gather_base", "_reduce_scatter_base", "all_reduce_barrier". Uneven
 # all_gather and reduce_scatter go by other names there ("_broadcast_oop", "_reduce_oop").
 _SAME_INPUT_START = ("all_reduce", "_all_gather", "all_gather_into", "_reduce_scatter")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_ ]{0,63}")  # with a space: "broadcast from root 1"
+_HUGE = 1 << 48  # elements
 
 
 class Signature(NamedTuple):
@@ -40,11 +43,17 @@ def of(entry: Entry) -> Signature:
     return Signature(entry.op, size, dtype)
 
 
+def is_plausible(entry: Entry) -> bool:
+    """Whether torch can have written it: a job may write into its record what it likes."""
+    sizes = (size for shape in entry.input_sizes for size in shape)
+    return _NAME.fullmatch(entry.op) is not None and all(0 <= size < _HUGE for size in sizes)
+
+
 def vote(entries: Mapping[int, Entry]) -> Vote | None:
-    """None when all agree. Entries without an op name (no recorder dump) abstain."""
+    """None when all agree. Entries without an op name (no recorder dump) and odd ones abstain."""
     ranks: dict[Signature, list[int]] = {}
     for rank in sorted(entries):
-        if entries[rank].op:
+        if is_plausible(entries[rank]):
             ranks.setdefault(of(entries[rank]), []).append(rank)
     if len(ranks) < 2:
         return None

@@ -12,6 +12,7 @@ from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
 
+ANY_PEER = -1  # the peer of receives from any rank, in the probe's counts
 _OPS = frozenset({"send", "recv", "recv_any"})
 
 
@@ -32,15 +33,34 @@ def _is_possible(survey: Survey, rank: int, call: Call) -> bool:
     return call.peer is None or (call.peer != rank and call.peer in survey.snapshot.ranks)
 
 
-def is_matched(beat: RankBeat, waiter: int, call: Call) -> bool | None:
-    """Whether the peer posted the other half; None when its report cannot say."""
-    if _is_at_another_tag(beat, waiter, call):
+def is_matched(beat: RankBeat, own: RankBeat, call: Call) -> bool | None:
+    """Whether the peer posted the other half; None when the reports cannot say.
+
+    A receive from any rank takes a send without saying whose: it may be the other half of a send,
+    or have taken one that a later receive from this peer is counted against.
+    """
+    if _is_at_another_tag(beat, own.rank, call):
         return False
-    needs_send = call.op == "recv"
-    for count in beat.p2p:
-        if count.gid == call.gid and count.peer == waiter and count.is_send == needs_send:
-            return None if call.seq is None else count.posted >= call.seq
+    is_receive = call.op == "recv"
+    posted = _posted(beat, call.gid, own.rank, is_send=is_receive)
+    if call.seq is None:
+        return False if not posted and standing.has_probe(beat) else None
+    if is_receive:
+        taken = _posted(own, call.gid, ANY_PEER, is_send=False)
+        if call.seq <= posted < call.seq + taken:
+            return None
+    elif posted < call.seq <= posted + _posted(beat, call.gid, ANY_PEER, is_send=False):
+        return None
+    if posted >= call.seq:
+        return True
     return False if standing.has_probe(beat) else None
+
+
+def _posted(beat: RankBeat, gid: str, peer: int, *, is_send: bool) -> int:
+    for count in beat.p2p:
+        if count.gid == gid and count.peer == peer and count.is_send == is_send:
+            return count.posted
+    return 0
 
 
 def _is_at_another_tag(beat: RankBeat, waiter: int, call: Call) -> bool:
@@ -70,7 +90,8 @@ def _op(survey: Survey, rank: int, call: Call, age_s: float) -> PendingOp:
         return op
     fate = survey.fate(call.peer)
     beat = survey.beat(call.peer)
-    matched = is_matched(beat, rank, call) if beat is not None else None
+    own = survey.beat(rank)
+    matched = is_matched(beat, own, call) if beat is not None and own is not None else None
     if fate in (Fate.GONE, Fate.STOPPED):
         op.holding = (call.peer,)
     elif matched is False and fate in (Fate.ALIVE, Fate.HELD):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from hangwatch_server import ranges
 from hangwatch_server.diagnose import process
 from hangwatch_server.diagnose.blame.culprits import Judged
-from hangwatch_server.diagnose.calls import mismatch, record, signature
+from hangwatch_server.diagnose.calls import mismatch, order, places, record, signature
 from hangwatch_server.diagnose.pending import ops, ras
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
@@ -150,9 +150,42 @@ def _of_op(survey: Survey, root: Root, op: PendingOp) -> Iterator[Evidence]:
         call = ops.label(op, survey.snapshot.groups.get(op.gid))
         text = f"Some members have finished {call} already; the waiting ones have not."
         yield Evidence(kind="counters", text=text)
+    yield from _by_place(survey, root)
+    yield from _out_of_step(survey, root)
     earlier = mismatch.first_divergence(survey, op)
     if earlier is not None:
         seq, vote = earlier
         calls = " against ".join(sorted({side.op for side in vote.by_signature}))
         text = f"The calls of this group first differ at #{seq}: {calls}."
         yield Evidence(kind="counters", text=text)
+
+
+def _out_of_step(survey: Survey, root: Root) -> Iterator[Evidence]:
+    """Who of a cycle has made more or fewer calls than the ranks it waits with."""
+    if root.vote is not None or len(root.ops) < 2:
+        return
+    for rank, (dimension, calls) in sorted(order.out_of_step(survey, root.ops).items()):
+        if rank in root.ranks[:_MAX_RANKS]:
+            number = "one call" if abs(calls) == 1 else f"{abs(calls)} calls"
+            how = "more" if calls > 0 else "fewer"
+            text = (
+                f"Rank {rank} has made {number} {how} on its {dimension} group "
+                "than the ranks that wait in the same call."
+            )
+            yield Evidence(kind="calls", text=text)
+
+
+def _by_place(survey: Survey, root: Root) -> Iterator[Evidence]:
+    """What the lines of a mismatch say, as far as they can: a branch would look the same."""
+    vote = root.vote
+    found = places.compare(survey, vote) if vote is not None else None
+    if vote is None or vote.right is None or found is None:
+        return
+    own = next((side.op for side, ranks in vote.by_signature.items() if found.rank in ranks), "")
+    ahead = f"has passed that place: it seems to have skipped one {vote.right.op}"
+    behind = f"has yet to come to that place: it seems to be in one extra {own}"
+    text = (
+        f"Rank {found.rank} is at {found.where} and the others are at {found.others}; "
+        f"it {ahead if found.is_ahead else behind}."
+    )
+    yield Evidence(kind="stack", text=text)

@@ -128,12 +128,11 @@ def _seen(op: PendingOp, culprits: Sequence[Culprit], ranks: Sequence[int], wait
 def shift(found: Shift) -> str:
     """ "Rank 1 skipped one all_reduce 10 calls ago, at skipped_metric.py:19 in step"."""
     number = abs(found.calls)
-    verb = "skipped" if found.calls > 0 else "made"
-    what = f"one {found.op}" if number == 1 else f"{number} calls from {found.op} on"
-    extra = "" if found.calls > 0 else (" too many" if number == 1 else ", too many")
+    verb, extra = ("skipped", "") if found.calls > 0 else ("made", "extra ")
+    what = f"one {extra}{found.op}" if number == 1 else f"{number} {extra}calls from {found.op} on"
     ago = "1 call ago" if found.ago == 1 else f"{found.ago} calls ago"
     place = f", at {found.where}" if found.where else ""
-    return f"Rank {found.rank} {verb} {what}{extra} {ago}{place}."
+    return f"Rank {found.rank} {verb} {what} {ago}{place}."
 
 
 def tie(call: str, sides: Sequence[str], victims: int, stalled_s: float) -> str:

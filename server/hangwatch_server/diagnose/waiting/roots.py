@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from hangwatch_server.diagnose.calls import order
 from hangwatch_server.diagnose.calls.signature import Vote
 from hangwatch_server.diagnose.pending import proofs
 from hangwatch_server.diagnose.pending.ops import PendingOp
@@ -81,6 +82,7 @@ def is_blind(survey: Survey, rank: int) -> bool:
 def _cycle_root(waiting: WaitGraph, members: list[int]) -> Root:
     ops = [op for node in members if (op := waiting.op(node)) is not None]
     ranks = [rank for node in members if (rank := waiting.rank(node)) is not None]
+    ranks = order.blamed(waiting.survey, ops, ranks) or ranks
     return Root(ranks, ops, ops, graph.reach(waiting.predecessors, members), True)
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,3 +61,30 @@ def test_text_of_ranks_is_read_back_in_any_order(members: list[int]) -> None:
 def test_strided_groups_are_written_short() -> None:
     assert groups.ranks_text(tuple(range(3, 16384, 8))) == "3-16379:8"
     assert groups.ranks_text((0, 2, 4, 5, 6, 9, 1)) == "0-4:2,5-6,9,1"
+
+
+def test_group_of_two_backends_is_read_as_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `init_process_group()` makes it where there are GPUs: each side counts for itself."""
+    known = groups.Group("0", (0, 1), 1, is_watched=True)
+    known.backend, known.description = "cpu:gloo,cuda:nccl", "default_pg"
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(device=str))  # type: ignore[arg-type]
+    torchs = SimpleNamespace(_get_backend=lambda device: f"backend of {device}")
+
+    first = groups._sides(torchs, known)
+    again = groups._sides(torchs, known)
+
+    assert [(one.name, one.is_nccl, one.is_gloo) for _, one in first] == [
+        ("0", True, False),
+        ("0/gloo", False, True),
+    ]
+    assert [str(source) for source, _ in first] == ["backend of cuda", "backend of cpu"]
+    assert first[1][1].recorded_as == "0"
+    assert again[1][1] is first[1][1]
+
+
+def test_group_whose_backends_cannot_be_asked_is_read_as_one() -> None:
+    known = groups.Group("0", (0, 1), 1, is_watched=True)
+    known.backend = "cpu:gloo,cuda:nccl"
+
+    assert groups._sides(SimpleNamespace(), known)[0][1] is known
+    assert not known.is_nccl

@@ -63,6 +63,22 @@ def test_period_of_the_others_foretells_the_call_that_comes_too_early() -> None:
     assert found == Place(seq=7, calls=1, fits=1)
 
 
+def test_call_of_the_next_part_does_not_refute_what_the_record_shows() -> None:
+    """The rest is in the last step; this rank has left one call out and is at the barrier."""
+    whole = steps("abc", 15)
+
+    found = align(numbered(whole[:5] + whole[6:] + "|"), numbered(whole))
+
+    assert found == Place(seq=6, calls=1, fits=9)
+
+
+def test_unforeseen_call_counts_only_where_somebody_must_be_out_of_step() -> None:
+    mine, others = numbered("abcabcc"), numbered("abcabc")
+
+    assert align(mine, others) is None
+    assert align(mine, others, foretells=True) == Place(seq=7, calls=-1, fits=0)
+
+
 def test_alternating_calls_are_decided_by_who_is_behind() -> None:
     whole = steps("ab", 20)
     skipped = whole[:8] + whole[9:]

@@ -101,7 +101,7 @@ def test_one_that_made_a_call_too_many_is_to_blame_and_not_those_who_never_come(
     assert (found.kind, found.culprit_ranks) == (Kind.MISMATCH, "2")
     assert found.shift is not None
     assert (found.shift.calls, found.shift.where) == (-1, METRIC)
-    assert "Rank 2 made one all_reduce too many 11 calls ago" in found.summary
+    assert "Rank 2 made one extra all_reduce 11 calls ago" in found.summary
 
 
 def test_siblings_say_which_of_two_is_out_of_step() -> None:

@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
         "--call-sites",
         action="store_true",
         help="note where each collective is called, so that a verdict can name the line of a call "
-        "that was skipped some time ago; costs about 2 µs per call",
+        "that was skipped some time ago; costs about 4 µs per call",
     )
     run.add_argument(
         "command",

@@ -2,7 +2,7 @@
 
 The methods of ProcessGroup that start a collective are wrapped, and at their entry the nearest
 frame outside of torch is noted with the number that the call gets: code object and line, no text
-and no stack, about 2 microseconds. Calls issued from C++ (DDP's gradients) do not pass here. It is
+and no stack, about 4 microseconds. Calls issued from C++ (DDP's gradients) do not pass here. It is
 off unless HANGWATCH_CALL_SITES asks for it.
 """
 

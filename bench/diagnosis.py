@@ -1,54 +1,95 @@
 """How long one diagnosis takes at scale: python bench/diagnosis.py [--ranks 16384] [--repeats 5].
 
-Builds a mesh of tensor, data and pipeline groups in which one rank never enters its next
-collective, and times `diagnose` alone. The bar: 16,384 ranks <= 0.5 s, 65,536 <= 2 s.
+A job of two groups per rank and 128 more, in which one rank stops before its next collective and
+the wait has spread as far as it can. Times `diagnose` alone, in CPU seconds, with none and with
+10 % of the other ranks silent. The bar: 16,384 ranks <= 0.5 s, 65,536 <= 2 s.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
+import math
 import statistics
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.property import mesh
+from tests.synthetic import damage, large
 
 from hangwatch_server.diagnose import diagnose
+from hangwatch_server.model import Snapshot
 
-SHAPES = {1024: (8, 16, 8), 4096: (8, 32, 16), 16384: (4, 256, 16), 65536: (4, 1024, 16)}
-CULPRIT_SHARE = 0.37  # anywhere but at an end
+SIZES = (4096, 16384, 65536)
+SILENT_SHARES = (0.0, 0.1)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    ranks: int
+    groups: int
+    silent: int
+    median_s: float  # CPU time
+    most_s: float
+    is_right: bool
+
+
+def measure(ranks: int, share: float, repeats: int = 5) -> Timing:
+    """Diagnose the same snapshot `repeats` times."""
+    job = large.stopped(ranks)
+    damaged = damage.silent(job, share, Random(ranks)) if share else damage.none(job, 0, Random())
+    times_s = [_cpu_s(damaged.later) for _ in range(repeats)]
+    found = diagnose(damaged.later)
+    return Timing(
+        ranks,
+        len(job.mesh.groups),
+        len(damaged.touched),
+        statistics.median(times_s),
+        max(times_s),
+        found[0].culprit_ranks == str(min(job.truth.culprits)),
+    )
+
+
+def _cpu_s(snapshot: Snapshot) -> float:
+    gc.collect()
+    started_s = time.process_time()
+    diagnose(snapshot)
+    return time.process_time() - started_s
+
+
+def growth(timings: list[Timing]) -> float | None:
+    """The exponent of the time's growth with the ranks, from the smallest to the largest."""
+    first, last = timings[0], timings[-1]
+    if first.ranks == last.ranks:
+        return None
+    return math.log(last.median_s / first.median_s) / math.log(last.ranks / first.ranks)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ranks", type=int, choices=sorted(SHAPES), default=16384)
+    parser.add_argument("--ranks", type=int, nargs="*", choices=SIZES, default=SIZES)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--silent", type=float, default=0.0, help="share of other ranks silent")
     options = parser.parse_args()
 
-    job = mesh.mesh(*SHAPES[options.ranks], with_world=False)
-    culprit = int(options.ranks * CULPRIT_SHARE)
-    done = mesh.run(job, {culprit: 4})
-    step = round(1 / options.silent) if options.silent else 0
-    silent = [r for r in range(options.ranks) if step and r % step == 1 and r != culprit]
-    snapshot = mesh.snapshot(job, [culprit], done, silent=silent)
-
-    times_s = []
-    for _ in range(options.repeats):
-        started_s = time.perf_counter()
-        found = diagnose(snapshot)
-        times_s.append(time.perf_counter() - started_s)
-    is_right = found[0].culprit_ranks == str(culprit)
-
-    print(f"{'ranks':>8} {'groups':>8} {'silent':>8} {'median s':>9} {'max s':>8}  culprit")
-    print(
-        f"{options.ranks:>8} {len(job.groups):>8} {len(silent):>8} "
-        f"{statistics.median(times_s):>9.3f} {max(times_s):>8.3f}  "
-        f"{'right' if is_right else 'WRONG: ' + found[0].culprit_ranks}"
-    )
+    head = ("ranks", "groups", "silent", "median CPU s", "most CPU s", "culprit")
+    print("{:>8} {:>8} {:>8} {:>13} {:>11}  {}".format(*head))
+    for share in SILENT_SHARES:
+        timings = []
+        for ranks in options.ranks:
+            one = measure(ranks, share, options.repeats)
+            timings.append(one)
+            print(
+                f"{one.ranks:>8} {one.groups:>8} {one.silent:>8} {one.median_s:>13.3f} "
+                f"{one.most_s:>11.3f}  {'right' if one.is_right else 'WRONG'}",
+                flush=True,
+            )
+        exponent = growth(timings)
+        if exponent is not None:
+            print(f"grows with the ranks to the power of {exponent:.2f}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ SILENT_SHARE = 0.05
 DAMAGED_SHARE = 0.1
 BATCH = 25
 BUCKETS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
+_MAIN = ("single", "double", "healthy")
 Task = tuple[str, int]  # part and seed
 
 
@@ -130,14 +131,60 @@ def _bucket(confidence: float) -> int:
     return len(BUCKETS) - 2
 
 
-def lines(result: Result) -> list[str]:
-    """The tables as text."""
+def lines(count: int = 2000) -> Iterator[str]:
+    """The section of the scorecard: `count` single faults, and what goes with them."""
+    result = measure(count)
+    single, double, healthy = (result.parts[part] for part in ("single", "double", "healthy"))
+    others = [result.parts[part] for part in result.parts if part not in _MAIN]
+    yield "| generated jobs | jobs | right | named an innocent at 0.6 or more |"
+    yield "|---|---|---|---|"
+    for name, tally in (
+        ("one fault, 5 % of the other ranks silent", single),
+        ("two faults at once", double),
+        ("healthy, looked at in the middle", healthy),
+        ("one fault, damaged or forged telemetry", _sum(others)),
+    ):
+        yield f"| {name} | {tally.jobs} | {tally.right} | {tally.harmful} |"
+    precision, recall = _precision(result), _recall(result)
+    yield ""
+    yield f"Names in single faults: precision {precision:.4f}, recall {recall:.4f}."
+    yield ""
+    yield "| confidence | answers that name somebody | right |"
+    yield "|---|---|---|"
+    for lower, upper, tally in zip(BUCKETS, BUCKETS[1:], result.buckets, strict=False):
+        if tally.jobs:
+            yield f"| {lower} to {upper} | {tally.jobs} | {tally.right / tally.jobs:.1%} |"
+    yield ""
+    yield "| single fault | jobs | right | right condition |"
+    yield "|---|---|---|---|"
+    for name, tally in sorted(result.kinds.items()):
+        yield f"| {name} | {tally.jobs} | {tally.right} | {tally.right_conditions} |"
+
+
+def _sum(tallies: Sequence[Tally]) -> Tally:
+    return Tally(
+        sum(tally.jobs for tally in tallies),
+        sum(tally.right for tally in tallies),
+        sum(tally.right_conditions for tally in tallies),
+        sum(tally.harmful for tally in tallies),
+    )
+
+
+def _precision(result: Result) -> float:
+    return result.named_right / max(1, result.named)
+
+
+def _recall(result: Result) -> float:
+    return result.named_right / max(1, result.culprits)
+
+
+def table(result: Result) -> list[str]:
+    """The tables as text for a terminal."""
     text = ["Single faults, 5 % of the other ranks silent", _head("fault")]
     text += [_line(name, tally) for name, tally in sorted(result.kinds.items())]
     text += ["", "All parts", _head("part")]
     text += [_line(name, tally) for name, tally in result.parts.items()]
-    precision = result.named_right / max(1, result.named)
-    recall = result.named_right / max(1, result.culprits)
+    precision, recall = _precision(result), _recall(result)
     text += ["", f"Names in single faults: precision {precision:.4f}, recall {recall:.4f}"]
     text += ["", f"{'confidence':<26} {'answers':>8} {'right':>7}"]
     for lower, upper, tally in zip(BUCKETS, BUCKETS[1:], result.buckets, strict=False):
@@ -159,7 +206,7 @@ def _line(name: str, tally: Tally) -> str:
 
 
 def show(result: Result, say: Callable[[str], object] = print, most: int = 20) -> None:
-    for line in lines(result):
+    for line in table(result):
         say(line)
     for part, mark in result.failures[:most]:
         say(f"  {part}: {mark.fault} seed {mark.seed}: said {mark.said}")

@@ -1,118 +1,145 @@
-"""Properties of diagnosis over meshes whose culprit is known."""
+"""Diagnosis of generated jobs whose truth is known: every fault, damage and forgery.
+
+The jobs come from tests/synthetic; hypothesis draws their seeds. The same over thousands of jobs is
+bench/generated.py; what once failed there is in recorded.py.
+"""
 
 from __future__ import annotations
 
 import random
 from dataclasses import replace
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from tests.property import mesh
+from tests.property import recorded
+from tests.synthetic import catalogue, damage, forgery, jobs, judge
+from tests.synthetic.jobs import Job
 
 from hangwatch_server import ranges
 from hangwatch_server.diagnose import diagnose, path
-from hangwatch_server.model import Finding, Kind, Snapshot
+from hangwatch_server.model import Link, Snapshot
 
-SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3)).filter(
-    lambda shape: shape[0] * shape[1] * shape[2] >= 2
-)
-QUICK = settings(max_examples=60, deadline=None, derandomize=True)
-
-
-@st.composite
-def hangs(draw: st.DrawFn) -> tuple[mesh.Mesh, int, list[int]]:
-    job = mesh.mesh(*draw(SHAPES))
-    culprit = draw(st.integers(0, job.size - 1))
-    stops_after = draw(st.integers(0, 3 * len(job.order[culprit]) - 1))
-    return job, culprit, mesh.run(job, {culprit: stops_after})
+SEEDS = st.integers(0, 100_000)
+# A smaller seed is no simpler job: nothing is gained by shrinking.
+ONCE = settings(deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
+FEW = settings(ONCE, max_examples=2)
+SOME = settings(ONCE, max_examples=10)
+STOPPED = st.sampled_from(sorted(catalogue.single_faults.ALONE))
 
 
-def main_of(snapshot: Snapshot) -> Finding:
-    return diagnose(snapshot)[0]
+@pytest.mark.parametrize("fault", sorted(catalogue.SINGLE))
+@FEW
+@given(SEEDS)
+def test_single_fault_is_named_first_with_what_its_rank_does(fault: str, seed: int) -> None:
+    job = catalogue.single(fault, seed)
+
+    mark = judge.of_first(job, diagnose(jobs.snapshot(job)))
+
+    assert mark.is_right, mark.said
+    assert mark.is_condition_right
 
 
-@QUICK
-@given(hangs())
-def test_true_culprit_is_the_only_one_named(hang: tuple[mesh.Mesh, int, list[int]]) -> None:
-    job, culprit, done = hang
+@SOME
+@given(SEEDS)
+def test_two_faults_are_both_named_and_nobody_else(seed: int) -> None:
+    job = catalogue.double(seed)
 
-    found = diagnose(mesh.snapshot(job, [culprit], done))
+    mark = judge.of_all(job, diagnose(jobs.snapshot(job)))
 
-    assert len(found) == 1
-    assert found[0].kind is Kind.MISSING_RANKS
-    assert found[0].culprit_ranks == str(culprit)
-    assert set(ranges.parse(found[0].waiting)) == set(range(job.size)) - {culprit}
+    assert mark.is_right, mark.said
 
 
-@QUICK
-@given(hangs(), st.randoms(use_true_random=False))
-def test_order_of_ranks_and_groups_never_matters(
-    hang: tuple[mesh.Mesh, int, list[int]], shuffler: random.Random
-) -> None:
-    job, culprit, done = hang
-    snapshot = mesh.snapshot(job, [culprit], done)
+@pytest.mark.parametrize("sort", sorted(catalogue.HEALTHY))
+@FEW
+@given(SEEDS)
+def test_healthy_job_accuses_nobody(sort: str, seed: int) -> None:
+    job = catalogue.healthy_job(sort, seed)
+    earlier, later = jobs.pair(job)
+
+    mark = judge.of_healthy(job, diagnose(earlier), diagnose(later))
+
+    assert mark.is_right, mark.said
+
+
+@pytest.mark.parametrize("sort", sorted(damage.DAMAGES))
+@SOME
+@given(SEEDS)
+def test_damaged_telemetry_gives_no_sure_and_wrong_name(sort: str, seed: int) -> None:
+    job = catalogue.nth_single(seed)
+    damaged = damage.DAMAGES[sort](job, 0.1, random.Random(seed))
+
+    for snapshot in (damaged.earlier, damaged.later):
+        assert not judge.is_harmful(job, diagnose(snapshot))
+
+
+@pytest.mark.parametrize("sort", sorted(forgery.SORTS))
+@FEW
+@given(SEEDS)
+def test_forged_telemetry_gives_no_sure_and_wrong_name(sort: str, seed: int) -> None:
+    job = catalogue.nth_single(seed)
+    forged = forgery.forged(job, sort, random.Random(seed))
+
+    assert not judge.is_harmful(job, diagnose(forged.later))
+
+
+@SOME
+@given(SEEDS, st.randoms(use_true_random=False))
+def test_order_of_ranks_and_groups_never_matters(seed: int, shuffler: random.Random) -> None:
+    snapshot = jobs.snapshot(catalogue.nth_single(seed))
+
+    assert diagnose(_shuffled(snapshot, shuffler)) == diagnose(snapshot)
+
+
+@SOME
+@given(STOPPED, SEEDS)
+def test_silent_culprit_is_never_replaced_by_a_sure_other(fault: str, seed: int) -> None:
+    job = catalogue.single(fault, seed)
+    (culprit,) = job.truth.culprits
+    snapshot = jobs.snapshot(job)
+    view = replace(snapshot.ranks[culprit], link=Link.LOST, age_s=40.0)
+
+    found = diagnose(replace(snapshot, ranks={**snapshot.ranks, culprit: view}))
+
+    assert not judge.is_harmful(job, found)
+
+
+@SOME
+@given(STOPPED, SEEDS)
+def test_path_of_every_waiting_rank_ends_at_the_culprit(fault: str, seed: int) -> None:
+    job = catalogue.single(fault, seed)
+    (culprit,) = job.truth.culprits
+    snapshot = jobs.snapshot(job)
+    waiting = ranges.parse(diagnose(snapshot)[0].waiting)
+
+    for rank in [*waiting[:3], *waiting[-3:]]:
+        steps = path(snapshot, rank)
+        assert steps[0].rank == rank
+        assert steps[-1].rank == culprit
+    assert path(snapshot, culprit) == ()
+
+
+@pytest.mark.parametrize("case", recorded.CASES, ids=lambda case: case.name)
+def test_recorded_case_stays_right(case: recorded.Case) -> None:
+    job = case.job()
+    snapshot = case.snapshot(job)
+
+    found = diagnose(snapshot)
+
+    assert not judge.is_harmful(job, found)
+    if case.must_be_right:
+        assert judge.of_first(job, found).is_right
+
+
+def _shuffled(snapshot: Snapshot, shuffler: random.Random) -> Snapshot:
     ranks, groups = list(snapshot.ranks.items()), list(snapshot.groups.items())
     shuffler.shuffle(ranks)
     shuffler.shuffle(groups)
-
-    shuffled = replace(snapshot, ranks=dict(ranks), groups=dict(groups))
-
-    assert diagnose(shuffled) == diagnose(snapshot)
+    return replace(snapshot, ranks=dict(ranks), groups=dict(groups))
 
 
-@QUICK
-@given(hangs(), st.data())
-def test_silent_others_only_lower_the_confidence(
-    hang: tuple[mesh.Mesh, int, list[int]], data: st.DataObject
-) -> None:
-    job, culprit, done = hang
-    others = [rank for rank in range(job.size) if rank != culprit]
-    silent = data.draw(st.sets(st.sampled_from(others), max_size=max(0, len(others) // 3)))
-    clear = main_of(mesh.snapshot(job, [culprit], done))
+def test_same_seed_gives_the_same_job() -> None:
+    first, second = (catalogue.single("dataloader", 5) for _ in range(2))
 
-    dimmed = main_of(mesh.snapshot(job, [culprit], done, silent=silent))
-
-    assert culprit in ranges.parse(dimmed.culprit_ranks)
-    assert dimmed.culprit_ranks == str(culprit) or dimmed.confidence <= clear.confidence
-    assert dimmed.confidence <= clear.confidence
-    assert dimmed.coverage.silent == ranges.text(silent)
-
-
-@QUICK
-@given(hangs())
-def test_silent_culprit_is_never_replaced_by_a_confident_other(
-    hang: tuple[mesh.Mesh, int, list[int]],
-) -> None:
-    job, culprit, done = hang
-
-    found = main_of(mesh.snapshot(job, [culprit], done, silent=[culprit]))
-
-    assert found.culprit_ranks == str(culprit)
-    assert found.confidence <= 0.5
-    assert not found.is_hard
-
-
-@QUICK
-@given(hangs())
-def test_every_waiting_rank_has_a_path_that_ends_at_the_culprit(
-    hang: tuple[mesh.Mesh, int, list[int]],
-) -> None:
-    job, culprit, done = hang
-    snapshot = mesh.snapshot(job, [culprit], done)
-
-    for rank in range(job.size):
-        steps = path(snapshot, rank)
-        if rank == culprit:
-            assert steps == ()
-        else:
-            assert steps[0].rank == rank
-            assert steps[-1].rank == culprit
-
-
-@QUICK
-@given(SHAPES)
-def test_finished_job_is_never_accused(shape: tuple[int, int, int]) -> None:
-    job = mesh.mesh(*shape)
-    done = mesh.run(job, {})
-
-    assert main_of(mesh.snapshot(job, [], done)).culprits == ()
+    assert jobs.snapshot(first) == jobs.snapshot(second)
+    assert isinstance(first, Job)

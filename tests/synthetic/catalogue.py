@@ -30,12 +30,18 @@ def nth_single(seed: int) -> Job:
 
 
 def double(seed: int) -> Job:
+    """A job with two faults that have nothing to do with each other."""
     return doubles.make(seed)
+
+
+def healthy_job(name: str, seed: int) -> Job:
+    """A job of this sort in which nothing is wrong."""
+    return _draw(HEALTHY[name], seed)
 
 
 def nth_healthy(seed: int) -> Job:
     names = sorted(HEALTHY)
-    return _draw(HEALTHY[names[seed % len(names)]], seed)
+    return healthy_job(names[seed % len(names)], seed)
 
 
 def _draw(make: Maker, seed: int) -> Job:

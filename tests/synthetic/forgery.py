@@ -104,7 +104,7 @@ def _impossible_peers(beat: Beat, job: Job, _rng: Random) -> Beat:
     gid = beat.groups[-1].gid if beat.groups else "nowhere"
     peers = (-1, beat.rank, job.mesh.size + 7)
     calls = tuple(wire.Call(op="recv", gid=gid, age_s=9.0, peer=peer, seq=1) for peer in peers)
-    return msgspec.structs.replace(beat, calls=calls)
+    return msgspec.structs.replace(beat, calls=(*beat.calls, *calls))
 
 
 def _waits_for_too_many(beat: Beat, _job: Job, _rng: Random) -> Beat:

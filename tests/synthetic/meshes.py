@@ -81,6 +81,30 @@ def build(
     return Mesh((tensor, data, pipe), groups, of_rank, ranks_per_node)
 
 
+def build_large(size: int) -> Mesh:
+    """Two groups per rank and 128 more, as large frameworks make: pairs of tensor, of expert and
+    of pipeline neighbours, and 128 data groups; no world group. `size` is a multiple of 512."""
+    mesh = Mesh((2, size // 128, 64), {}, [{} for _ in range(size)], 8)
+    for first in range(0, size, 2):
+        _add(mesh.groups, mesh.of_rank, _pair("tp", first, first + 1))
+    for first in range(0, size, 4):
+        for rank in (first, first + 1):
+            _add(mesh.groups, mesh.of_rank, _pair("ep", rank, rank + 2))
+    for first in range(128):
+        members = tuple(range(first, size, 128))
+        _add(mesh.groups, mesh.of_rank, Group(f"dp-{first}", "dp", f"dp-{first}", "dp", members))
+    for rank in range(size):
+        pair = _pair("next", rank, (rank + 4) % size)
+        mesh.groups[pair.gid] = pair
+        mesh.of_rank[rank]["next"] = mesh.of_rank[(rank + 4) % size]["previous"] = pair.gid
+    return mesh
+
+
+def _pair(axis: str, first: int, second: int) -> Group:
+    name = f"{axis}-{first}"
+    return Group(name, axis, name, axis, tuple(sorted((first, second))))
+
+
 def add_ring(mesh: Mesh, ranks: tuple[int, ...]) -> list[Group]:
     """A group of each two neighbours in the ring of these ranks; the last one closes it."""
     made = []

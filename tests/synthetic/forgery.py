@@ -108,7 +108,7 @@ def _impossible_peers(beat: Beat, job: Job, _rng: Random) -> Beat:
 
 
 def _waits_for_too_many(beat: Beat, _job: Job, _rng: Random) -> Beat:
-    wait = wire.InitWait(what="init_process_group", age_s=30.0, expected=1_000_000, rank=_HUGE)
+    wait = wire.InitWait(what="init_process_group", age_s=30.0, expected=_HUGE, rank=_HUGE)
     return msgspec.structs.replace(beat, waits=(wait,))
 
 

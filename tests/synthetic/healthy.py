@@ -8,6 +8,7 @@ from __future__ import annotations
 from random import Random
 
 from tests.synthetic.jobs import Job, Truth
+from tests.synthetic.machine import Machine
 from tests.synthetic.plights import OUTSIDE, Plight
 from tests.synthetic.scenery import Scene, draw
 from tests.synthetic.single_faults import Maker
@@ -66,14 +67,17 @@ def evaluation(seed: int) -> Job:
 
 
 def _cut(scene: Scene, name: str, seed: int) -> Job:
-    """Stop the machine at any moment of its course."""
-    machine = scene.run()  # to learn how many turns there are at most
-    most = scene.rng.randrange(1, 4 * len(scene.programs) + 2)
+    """Look at the job at any moment of its course, and again a little later."""
     order = list(range(scene.mesh.size))
     scene.rng.shuffle(order)
-    machine = type(machine)(scene.mesh, scene.programs)
-    machine.run(order, most)
-    return scene.job(name, machine, NOTHING, seed)
+    turns = scene.rng.randrange(1, 4 * scene.mesh.size + 2)
+    more = scene.rng.randrange(3 * scene.mesh.size, 5 * scene.mesh.size)
+    first, second = (Machine(scene.mesh, scene.programs) for _ in range(2))
+    first.run(order, turns)
+    second.run(order, turns + more)
+    job = scene.job(name, first, NOTHING, seed)
+    job.later = second
+    return job
 
 
 MAKERS: dict[str, Maker] = {

@@ -60,6 +60,7 @@ class Job:
     idle_s: float = 14.0  # of groups in which the rank waits for nothing
     stack_share: float = 0.1  # of the waiting ranks
     uninitialised: frozenset[int] = frozenset()  # never came out of init_process_group
+    later: Machine | None = None  # where a job that moves is at the second look
     lost_s: float | None = None  # how long lost nodes are silent; None: since all stood still
     seed: int = 0
 
@@ -89,8 +90,11 @@ def snapshot(
 
 
 def pair(job: Job, *, rings: Mapping[int, Ring] | None = None) -> tuple[Snapshot, Snapshot]:
-    """Two snapshots of a job that stands still, far enough apart to be two samples."""
-    return snapshot(job, rings=rings), snapshot(job, later_s=APART_S, rings=rings)
+    """Two snapshots, far enough apart to be two samples."""
+    if job.later is None:
+        return snapshot(job, rings=rings), snapshot(job, later_s=APART_S, rings=rings)
+    moved = replace(snapshot(replace(job, machine=job.later)), taken_s=500.0 + APART_S)
+    return snapshot(job, rings=rings), moved
 
 
 def groups(mesh: Mesh) -> dict[str, GroupView]:

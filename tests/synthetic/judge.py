@@ -75,13 +75,15 @@ def of_all(job: Job, findings: Sequence[Finding]) -> Mark:
 
 
 def of_healthy(job: Job, earlier: Sequence[Finding], later: Sequence[Finding]) -> Mark:
-    """Nobody is accused: by hard evidence, or with SURE in a job that has no wait to speak of.
+    """Nobody is accused: what is not there in both of two samples is no accusation.
 
-    A slow step has a wait and a rank that it is for; to name it is right, to call it hard is not.
+    A slow step has a wait and a rank that it is for: to name it is right, to call it hard is not.
     """
-    accused = [one for one in (*earlier, *later) if one.is_hard]
+    known = {one.key for one in earlier}
+    lasting = [one for one in later if one.key in known]
+    accused = [one for one in lasting if one.is_hard]
     if job.fault != "slow_step":
-        accused += [one for one in later if one.culprits and one.confidence >= SURE]
+        accused += [one for one in lasting if one.culprits and one.confidence >= SURE]
     is_calm = not accused
     return Mark(job.fault, job.seed, is_calm, True, not is_calm, 0.0, _said(accused))
 

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -81,7 +81,7 @@ def _tasks(single: int, seed: int) -> Iterable[Task]:
 
 
 def _diagnose_batch(tasks: Sequence[Task]) -> list[tuple[str, Mark]]:
-    return [(part, _diagnose(part, seed)) for part, seed in tasks]
+    return [(part, replace(_diagnose(part, seed), seed=seed)) for part, seed in tasks]
 
 
 def _diagnose(part: str, seed: int) -> Mark:

@@ -66,15 +66,19 @@ class Survey:
         """Members of groups that somebody reports and has finished collective `least` in."""
         known = self._used.get(least)
         if known is None:
-            gids = (gid for gid in self.standings if gid in self.snapshot.groups)
-            used = (
-                gid
-                for gid in gids
-                if least < 0 or any(h.completed >= least for h in self.standings[gid].values())
-            )
+            used = (gid for gid in self.standings if self._is_used(gid, least))
             known = frozenset(r for gid in used for r in self.snapshot.groups[gid].ranks)
             self._used[least] = known
         return known
+
+    def _is_used(self, gid: str, least: int) -> bool:
+        """What a rank says of a group that it is no member of does not count."""
+        group = self.snapshot.groups.get(gid)
+        if group is None:
+            return False
+        members = frozenset(group.ranks)
+        held = self.standings[gid].items()
+        return any(rank in members and (least < 0 or h.completed >= least) for rank, h in held)
 
     def fates_are_alive(self, ranks: Iterable[int]) -> bool:
         return all(self.fate(rank) is Fate.ALIVE for rank in ranks)

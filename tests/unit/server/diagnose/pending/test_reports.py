@@ -112,3 +112,28 @@ def test_side_of_a_mismatch_that_has_finished_needs_no_path() -> None:
     found = diagnose(make.snapshot(views, [make.world(0, 1)]))
 
     assert found[0].kind is Kind.MISMATCH
+
+
+def init_wait(expected: int) -> wire.InitWait:
+    return wire.InitWait(what="init_process_group", age_s=20.0, expected=expected)
+
+
+def test_odd_world_size_of_one_waiting_rank_invents_no_missing_ranks() -> None:
+    views = [
+        make.rank(rank, waits=(init_wait(10**9 if rank == 0 else 4),), is_initialised=False)
+        for rank in range(3)
+    ]
+
+    found = diagnose(make.snapshot([*views, make.unseen(3)], [], world_size=4))
+
+    assert found[0].kind is Kind.INCOMPLETE_RENDEZVOUS
+    assert found[0].culprit_ranks == "3"
+
+
+def test_rank_that_has_made_calls_does_not_wait_to_be_let_in() -> None:
+    liar = make.rank(2, make.at("world", 5, 6), waits=(init_wait(10**9),))
+    views = [waiting(0), make.rank(1, make.at("world", 5)), liar]
+
+    found = diagnose(make.snapshot(views, [make.world(0, 1, 2)]))
+
+    assert [one.culprit_ranks for one in found] == ["1"]

@@ -85,8 +85,9 @@ DAMAGES: dict[str, Callable[[Job, float, Random], Damaged]] = {
 
 
 def others(job: Job, share: float, rng: Random) -> set[int]:
-    """About this share of the ranks that are not at fault; at least one waiting rank is left."""
-    fit = [rank for rank in range(job.mesh.size) if rank not in job.truth.culprits]
+    """About this share of the ranks that have no part in the fault; one of them at least is left."""
+    involved = job.truth.culprits | job.truth.allowed
+    fit = [rank for rank in range(job.mesh.size) if rank not in involved]
     number = int(share * len(fit) + rng.random())
     return set(rng.sample(fit, max(0, min(number, len(fit) - 1))))
 

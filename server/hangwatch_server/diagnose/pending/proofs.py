@@ -61,7 +61,8 @@ def _bound(survey: Survey, members: dict[int, Standing]) -> Bound:
             continue
         if completed > seq:
             proven = _proven(held)
-            if proven > seq:
+            is_by_number = not held.entries
+            if proven > seq and not (is_by_number and _is_left_early(members, proven)):
                 seq, age_s = proven, held.entries_age_s
         if completed == seq and held.entries_age_s < age_s:
             age_s = held.entries_age_s
@@ -78,6 +79,15 @@ def _proven(held: Standing) -> int:
             return entry.seq
     # NCCL's completed number alone does not say of which op; most collectives need everybody.
     return -1 if held.entries else held.completed
+
+
+def _is_left_early(members: dict[int, Standing], seq: int) -> bool:
+    """Whether a member's entry shows a call that some may leave before all have come."""
+    return any(
+        entry.seq == seq and entry.op and not bounds.proves_arrival(entry.op)
+        for held in members.values()
+        for entry in held.entries
+    )
 
 
 def _claims(held: Standing) -> int:

@@ -146,11 +146,22 @@ def _absorb(root: Root, other: Root) -> None:
 
 
 def _blind(waiting: WaitGraph, nodes: list[int]) -> set[int]:
-    """Of several silent ranks those that went on after they fell silent are the lesser suspects."""
+    """Of several silent ranks the lesser suspects: those that went on after they fell silent, and
+    those whose node speaks of others, where some other node is lost as a whole."""
     if len(nodes) < 2:
         return set()
     asked = nodes[:_MAX_ASKED]
-    return {node for node in asked if is_blind(waiting.survey, waiting.ranks[node])}
+    went_on = {node for node in asked if is_blind(waiting.survey, waiting.ranks[node])}
+    beside = _beside_the_heard(waiting, asked)
+    return went_on | beside if len(beside) < len(asked) else went_on
+
+
+def _beside_the_heard(waiting: WaitGraph, nodes: list[int]) -> set[int]:
+    looked = waiting.survey
+    heard = {view.node for rank in looked.alive if (view := looked.view(rank)) is not None}
+    heard.add("")  # no agent ever spoke of the rank: that is no machine that was lost
+    views = {node: looked.view(waiting.ranks[node]) for node in nodes}
+    return {node for node, view in views.items() if view is None or view.node in heard}
 
 
 def _cause(survey: Survey, rank: int) -> tuple[str, Fate] | None:

@@ -9,7 +9,7 @@ from tests.unit.server.diagnose import builders as make
 
 from hangwatch_agent import wire
 from hangwatch_server.diagnose import diagnose
-from hangwatch_server.model import Kind, Link, RankView
+from hangwatch_server.model import Condition, Kind, Link, RankView
 
 
 def nccl(gid: str, done: int, entered: int, *, kept: int = 16, stall_s: float = 12.0) -> object:
@@ -137,3 +137,36 @@ def test_rank_that_has_made_calls_does_not_wait_to_be_let_in() -> None:
     found = diagnose(make.snapshot(views, [make.world(0, 1, 2)]))
 
     assert [one.culprit_ranks for one in found] == ["1"]
+
+
+def test_gather_that_a_lost_contributor_left_is_not_over_for_its_root() -> None:
+    entries = (make.entry(1, "gather", started=True),)
+    front = msgspec.structs.replace(nccl("world", 0, 1), entries=entries, finished=0, started=1)
+    counted = wire.GroupBeat(gid="world", counter=1, stall_s=0.5, seq=1, finished=1, started=1)
+    views = [
+        make.rank(0, front),
+        make.rank(1, nccl("world", 0, 0)),
+        make.rank(2, counted, link=Link.LOST, age_s=30.0),
+    ]
+
+    found = diagnose(make.snapshot(views, [make.world(0, 1, 2)]))
+
+    assert found[0].culprit_ranks == "1"
+
+
+def test_lost_node_is_suspected_before_a_silent_rank_beside_others_that_are_heard() -> None:
+    lost = [
+        make.rank(
+            rank,
+            make.counter_only("world", 5, seq=5, stall_s=0.3),
+            link=Link.LOST,
+            age_s=30.0,
+            node=node,
+        )
+        for rank, node in ((1, "node-a"), (2, "node-b"), (3, "node-b"))
+    ]
+
+    found = diagnose(make.snapshot([waiting(0), *lost], [make.world(0, 1, 2, 3)]))
+
+    assert found[0].culprit_ranks == "2-3"
+    assert all(culprit.condition is Condition.NODE_LOST for culprit in found[0].culprits)

@@ -85,7 +85,7 @@ DAMAGES: dict[str, Callable[[Job, float, Random], Damaged]] = {
 
 
 def others(job: Job, share: float, rng: Random) -> set[int]:
-    """About this share of the ranks that have no part in the fault; one of them at least is left."""
+    """About this share of the ranks that have no part in the fault; at least one is left."""
     involved = job.truth.culprits | job.truth.allowed
     fit = [rank for rank in range(job.mesh.size) if rank not in involved]
     number = int(share * len(fit) + rng.random())

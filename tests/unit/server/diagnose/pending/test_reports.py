@@ -136,7 +136,8 @@ def test_rank_that_has_made_calls_does_not_wait_to_be_let_in() -> None:
 
     found = diagnose(make.snapshot(views, [make.world(0, 1, 2)]))
 
-    assert [one.culprit_ranks for one in found] == ["1"]
+    assert {one.culprit_ranks for one in found} <= {"1", ""}
+    assert found[0].culprit_ranks == "1"
 
 
 def test_gather_that_a_lost_contributor_left_is_not_over_for_its_root() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,7 +29,6 @@ SILENT_SHARE = 0.05
 DAMAGED_SHARE = 0.1
 BATCH = 25
 BUCKETS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
-_MAIN = ("single", "double", "healthy")
 Task = tuple[str, int]  # part and seed
 
 
@@ -49,9 +48,10 @@ class Result:
 
     parts: dict[str, Tally] = field(default_factory=dict)
     kinds: dict[str, Tally] = field(default_factory=dict)
-    named_right: int = 0  # ranks named by first findings that are culprits
+    named_right: int = 0  # ranks named by first findings that have a part in the fault
     named: int = 0
     culprits: int = 0  # ranks that should have been named
+    found: int = 0  # and were
     buckets: list[Tally] = field(default_factory=lambda: [Tally() for _ in BUCKETS[1:]])
     failures: list[tuple[str, Mark]] = field(default_factory=list)
     seconds: float = 0.0
@@ -113,6 +113,7 @@ def _count(result: Result, part: str, mark: Mark) -> None:
         result.named += mark.named
         result.named_right += mark.named_right
         result.culprits += mark.culprits
+        result.found += mark.found
     if part != "healthy" and mark.named:
         tallies.append(result.buckets[_bucket(mark.confidence)])
     for tally in tallies:
@@ -131,55 +132,16 @@ def _bucket(confidence: float) -> int:
     return len(BUCKETS) - 2
 
 
-def lines(count: int = 2000) -> Iterator[str]:
-    """The section of the scorecard: `count` single faults, and what goes with them."""
-    result = measure(count)
-    single, double, healthy = (result.parts[part] for part in ("single", "double", "healthy"))
-    others = [result.parts[part] for part in result.parts if part not in _MAIN]
-    yield "| generated jobs | jobs | right | named an innocent at 0.6 or more |"
-    yield "|---|---|---|---|"
-    for name, tally in (
-        ("one fault, 5 % of the other ranks silent", single),
-        ("two faults at once", double),
-        ("healthy, looked at in the middle", healthy),
-        ("one fault, damaged or forged telemetry", _sum(others)),
-    ):
-        yield f"| {name} | {tally.jobs} | {tally.right} | {tally.harmful} |"
-    precision, recall = _precision(result), _recall(result)
-    yield ""
-    yield f"Names in single faults: precision {precision:.4f}, recall {recall:.4f}."
-    yield ""
-    yield "| confidence | answers that name somebody | right |"
-    yield "|---|---|---|"
-    for lower, upper, tally in zip(BUCKETS, BUCKETS[1:], result.buckets, strict=False):
-        if tally.jobs:
-            yield f"| {lower} to {upper} | {tally.jobs} | {tally.right / tally.jobs:.1%} |"
-    yield ""
-    yield "| single fault | jobs | right | right condition |"
-    yield "|---|---|---|---|"
-    for name, tally in sorted(result.kinds.items()):
-        yield f"| {name} | {tally.jobs} | {tally.right} | {tally.right_conditions} |"
-
-
-def _sum(tallies: Sequence[Tally]) -> Tally:
-    return Tally(
-        sum(tally.jobs for tally in tallies),
-        sum(tally.right for tally in tallies),
-        sum(tally.right_conditions for tally in tallies),
-        sum(tally.harmful for tally in tallies),
-    )
-
-
 def _precision(result: Result) -> float:
     return result.named_right / max(1, result.named)
 
 
 def _recall(result: Result) -> float:
-    return result.named_right / max(1, result.culprits)
+    return result.found / max(1, result.culprits)
 
 
-def table(result: Result) -> list[str]:
-    """The tables as text for a terminal."""
+def lines(result: Result) -> list[str]:
+    """The tables as text."""
     text = ["Single faults, 5 % of the other ranks silent", _head("fault")]
     text += [_line(name, tally) for name, tally in sorted(result.kinds.items())]
     text += ["", "All parts", _head("part")]
@@ -206,7 +168,7 @@ def _line(name: str, tally: Tally) -> str:
 
 
 def show(result: Result, say: Callable[[str], object] = print, most: int = 20) -> None:
-    for line in table(result):
+    for line in lines(result):
         say(line)
     for part, mark in result.failures[:most]:
         say(f"  {part}: {mark.fault} seed {mark.seed}: said {mark.said}")

@@ -15,7 +15,7 @@ SURE = 0.6  # a confidence from which a wrong name does harm
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How one answer did; `named`, `named_right` and `culprits` count ranks."""
+    """How one answer did; the last four count ranks, `found` those of the culprits it names."""
 
     fault: str
     seed: int
@@ -27,6 +27,7 @@ class Mark:
     named: int = 0
     named_right: int = 0
     culprits: int = 0
+    found: int = 0
 
 
 def of_first(job: Job, findings: Sequence[Finding], unheard: Set[int] = frozenset()) -> Mark:
@@ -51,6 +52,7 @@ def of_first(job: Job, findings: Sequence[Finding], unheard: Set[int] = frozense
         len(named),
         len(named & truth.allowed),
         len(truth.culprits),
+        len(named & truth.culprits),
     )
 
 
@@ -71,6 +73,7 @@ def of_all(job: Job, findings: Sequence[Finding]) -> Mark:
         len(named),
         len(named & truth.allowed),
         len(truth.culprits),
+        len(named & truth.culprits),
     )
 
 

@@ -1,4 +1,8 @@
-"""The first attempt fails and is restarted by torchrun; in the second a rank gets stuck."""
+"""The first attempt fails and is restarted by torchrun; in the second a rank gets stuck.
+
+torch 2.13 lets attempts share one store, in which gloo may find the addresses of the attempt before
+and be refused; the environment of such cases gives each attempt a store of its own.
+"""
 
 from __future__ import annotations
 

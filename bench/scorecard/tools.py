@@ -49,6 +49,8 @@ def main() -> None:
 
 def _torchfrtrace(folder: str, *options: str) -> rows.TraceAnswer:
     """Its `main` with what it prints; whatever it raises is its answer."""
+    if not any(Path(folder).iterdir()):
+        return rows.TraceAnswer(error="no rank could be asked")
     from torch.distributed.flight_recorder import fr_trace
 
     printed = io.StringIO()

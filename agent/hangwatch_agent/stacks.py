@@ -2,7 +2,7 @@
 
 py-spy reads memory without stopping the process unless native frames are asked for. It is
 interrupted before it is killed, since a killed py-spy has left its target stopped (py-spy #390);
-afterwards the state is checked, and a stopped target continued. Right before each capture the
+afterwards the state is checked, and such a target continued. Right before each capture the
 process is held by a pidfd and its identity read again, and right after it must still be alive, so
 that what was read was this process. Locals are never read.
 """
@@ -157,7 +157,8 @@ class Stacks:
             before = self._state(identity)
             run = await _run(_command(py_spy, identity.pid, native), limit_s)
             is_alive = not _has_ended(descriptor)
-            note = self._continue_if_stopped(descriptor, identity, before)
+            # Without native frames py-spy stops nobody: a stop meanwhile is somebody else's.
+            note = self._continue_if_stopped(descriptor, identity, before) if native else ""
         finally:
             os.close(descriptor)
         return self._result(subject, run, is_alive, note, limit_s)

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from tests.integration.agent import conftest as make
@@ -55,6 +56,20 @@ def test_stopped_process_is_read_and_stays_stopped(
 
     assert found.threads
     assert _state(proc, rank_process.pid) == "T"
+
+
+def test_process_that_is_stopped_during_a_capture_stays_stopped(
+    rank_process: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    slow_py_spy = tmp_path / "py-spy"
+    slow_py_spy.write_text(f"#!/bin/sh\nkill -STOP {rank_process.pid}\nsleep 0.2\necho '[]'\n")
+    slow_py_spy.chmod(0o700)
+
+    taker = stacks(str(slow_py_spy))
+    asyncio.run(taker.take(subject(rank_process.pid), native=False, timeout_s=20))
+
+    proc = process.default_proc()
+    make.wait_for(lambda: _state(proc, rank_process.pid) == "T", "the process stays stopped")
 
 
 def test_native_capture_leaves_the_process_running(

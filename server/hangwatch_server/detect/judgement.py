@@ -235,7 +235,7 @@ def _no_progress(case: Case) -> tuple[State, str]:
 
 
 def _still_hang_s(case: Case) -> float:
-    timeout_s = limits.shortest_timeout_s(case.snapshot.ranks.values())
+    timeout_s = limits.shortest_timeout_s(case.snapshot)
     most_s = case.settings.no_progress_hung_s
     return most_s if timeout_s is None else min(most_s, timeout_s)
 

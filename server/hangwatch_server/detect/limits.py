@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from hangwatch_server import ranges
@@ -133,28 +133,27 @@ def latest_timeout_s(snapshot: Snapshot, finding: Finding) -> float | None:
     if finding.group is None or not finding.waiting:
         return None
     view = snapshot.ranks.get(ranges.parse(finding.waiting)[0])
-    of_call_s = _shortest(() if view is None else (view,), finding.group.id)
+    of_call_s = _least(_of_entries(() if view is None else (view,), finding.group.id))
     if of_call_s is not None:
         return of_call_s
     group = snapshot.groups.get(finding.group.id)
-    return group.timeout_s if group is not None else None
+    return _least((group.timeout_s,)) if group is not None else None
 
 
-def shortest_timeout_s(views: Iterable[RankView]) -> float | None:
-    """The shortest timeout of any group that these ranks show; None where none does."""
-    return _shortest(views, None)
+def shortest_timeout_s(snapshot: Snapshot) -> float | None:
+    """The shortest timeout of any group of the job; None where none is known."""
+    of_groups = (group.timeout_s for group in snapshot.groups.values())
+    return _least((*_of_entries(snapshot.ranks.values(), None), *of_groups))
 
 
-def _shortest(views: Iterable[RankView], gid: str | None) -> float | None:
-    entries = (
-        entry
-        for view in views
-        if view.beat is not None
-        for group in view.beat.groups
-        if gid is None or group.gid == gid
-        for entry in group.entries
-        if gid is None or not entry.is_retired
-    )
-    # A job's own numbers can be anything: only a positive, finite one is a timeout.
-    known = (entry.timeout_s for entry in entries if entry.timeout_s is not None)
+def _of_entries(views: Iterable[RankView], gid: str | None) -> Iterator[float | None]:
+    for view in views:
+        for group in view.beat.groups if view.beat is not None else ():
+            if gid is None or group.gid == gid:
+                yield from (e.timeout_s for e in group.entries if gid is None or not e.is_retired)
+
+
+def _least(timeouts: Iterable[float | None]) -> float | None:
+    """A job's own numbers can be anything: only a positive, finite one is a timeout."""
+    known = (timeout_s for timeout_s in timeouts if timeout_s is not None)
     return min((t for t in known if math.isfinite(t) and t > 0), default=None)

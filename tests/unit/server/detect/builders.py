@@ -157,6 +157,7 @@ class Clockwork:
     memory: detect.Memory = field(default_factory=detect.Memory)
     log: list[tuple[float, detect.Decision]] = field(default_factory=list)
     taken: dict[int, list[tuple[float, Activity, str]]] = field(default_factory=dict)
+    groups: Mapping[str, model.GroupView] = field(default_factory=dict)
     start_s: float = 1000.0
 
     def run(self, until_s: float, since_s: float = 0.0) -> Clockwork:
@@ -176,6 +177,7 @@ class Clockwork:
     def tick(self, at_s: float) -> detect.Decision:
         views = [replace(item, stack=self._stack(item.rank, at_s)) for item in self.beats(at_s)]
         seen = snapshot(views, self.start_s + at_s, age_s=600.0)
+        seen = replace(seen, groups=dict(self.groups))
         self.memory, decision = detect.step(self.memory, seen, self.findings(at_s), self.settings)
         self.log.append((at_s, decision))
         for wish in decision.wishes:

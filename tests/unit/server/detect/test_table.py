@@ -29,7 +29,7 @@ from hangwatch_agent import wire
 from hangwatch_server import detect
 from hangwatch_server.detect import DetectSettings, learning
 from hangwatch_server.detect.memory import Memory
-from hangwatch_server.model import Activity, Finding, Kind, Limits, Link, RankView, State
+from hangwatch_server.model import Activity, Finding, GroupView, Kind, Limits, Link, RankView, State
 
 Stacks = Callable[[float], dict[int, tuple[Activity, str]]]
 STOPPED = facts(state="T")
@@ -528,6 +528,18 @@ def test_timeout_that_is_none_cuts_nothing(timeout_s: float) -> None:
     clock = Clockwork(stuck(STOPPED, timeout_s=timeout_s), finding).run(15)
 
     assert clock.first(State.HUNG) == 15
+
+
+@pytest.mark.parametrize(("timeout_s", "hung_s"), [(73.0, 13), (None, 15)])
+def test_timeout_that_the_group_was_made_with_cuts_the_limits(
+    timeout_s: float | None, hung_s: int
+) -> None:
+    group = GroupView(
+        gid="g", name="dp", description="", backend="gloo", ranks=(0, 1), timeout_s=timeout_s
+    )
+    clock = Clockwork(stuck(STOPPED), finding, groups={"g": group}).run(16)
+
+    assert clock.first(State.HUNG) == hung_s
 
 
 def test_limits_say_what_cut_them() -> None:

@@ -162,6 +162,8 @@ def _held_up(case: Case) -> tuple[State, str]:
 def _doubt(case: Case, motions: list[Motion], hang_s: float) -> str | None:
     """Why a frozen culprit is not called a hang yet; None when nothing speaks against it."""
     s = case.settings
+    if case.views() and all(view.link is Link.LATE for view in case.views()):
+        return "the agent of the culprit is late: what it did since is not known yet"
     if case.bound is not None and not case.bound.is_met and not _has_stopped(case):
         return "too few samples look stuck to rule out chance"
     frozen_views = [

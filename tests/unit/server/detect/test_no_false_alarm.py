@@ -222,3 +222,17 @@ def test_crowded_machine_makes_no_hang_of_a_rank_that_wants_to_run() -> None:
     crowded = facts(state="R", cpu=0.02, delay=0.9)
 
     assert State.HUNG not in Clockwork(stuck(crowded), finding, frozen_stack()).run(60).states()
+
+
+def test_agent_that_is_late_while_its_rank_evaluates_makes_no_hang() -> None:
+    """Rank 2 goes on in another group for ten minutes; its agent is away from second 400 to 415."""
+
+    def beats(at_s: float) -> list[RankView]:
+        age_s = at_s - 400 if 400 < at_s < 415 else 0.0
+        link = Link.LATE if age_s >= 5 else Link.LIVE
+        views = stuck()(at_s)
+        return [*views[:2], view(beat(2, min(at_s, 0.5)), None, link, age_s), views[3]]
+
+    clock = Clockwork(beats, finding).run_to(404).run(420, since_s=405)
+
+    assert State.HUNG not in clock.states()

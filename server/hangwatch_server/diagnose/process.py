@@ -63,7 +63,8 @@ def exit_text(process: ProcessFacts) -> str:
     """How the process ended, from evidence only: "was killed by SIGKILL (oom_kill)"."""
     reason = f" ({process.exit_reason})" if process.exit_reason else ""
     if process.exit_signal is not None:
-        return f"was killed by {signal_name(process.exit_signal)}{reason}"
+        name = signal_name(process.exit_signal)
+        return f"was killed by {name}{'' if process.exit_reason == f'killed by {name}' else reason}"
     if was_killed(process):
         return f"was killed{reason}"
     if process.exit_code is not None:

@@ -243,3 +243,9 @@ def test_still_job_outside_of_collectives_makes_no_progress() -> None:
     found = first(outside(0), outside(1))
 
     assert found.kind is Kind.NO_PROGRESS
+
+
+def test_signal_is_said_once() -> None:
+    gone = bare(2, facts=make.process("gone", exit_signal=9, exit_reason="killed by SIGKILL"))
+
+    assert first(inside(0), inside(1), gone).culprits[0].detail == "it was killed by SIGKILL"

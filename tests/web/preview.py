@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 from fastapi import FastAPI, Request, Response
-from tests.web import making, scenes
+from tests.web import causes, making, scenes
 
 from hangwatch_server import model, security
 from hangwatch_server.bus import MemoryBus
@@ -164,7 +164,7 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
 
 def app() -> FastAPI:
     """For uvicorn: everything at once."""
-    return build(scenes.everything())
+    return build(causes.everything())
 
 
 def operator_cookie(app: FastAPI) -> str:

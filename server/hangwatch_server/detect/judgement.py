@@ -199,7 +199,7 @@ def _in_phase(case: Case, current: Phase, is_frozen: bool) -> tuple[State, str] 
         return None
     latest_s = limits.latest(case.snapshot, case.finding, case.settings)
     if latest_s is not None and case.stalled_s >= latest_s:
-        return State.SUSPECTED, f"phase {current.name} lasts until the group's own timeout is near"
+        return State.SUSPECTED, f"phase {current.name} goes on, and the group's own timeout is near"
     how = "announced" if current.is_announced else "recognised"
     return State.EXPECTED_WAIT, f"{how} phase {current.name}, up to {current.limit_s:.0f} s"
 

@@ -89,7 +89,7 @@ def evidence(memory: Memory, finding: Finding) -> tuple[Evidence, ...]:
                 text=(
                     f"{numbers} stood still at the same place"
                     f"{f' ({same[-1].where})' if same[-1].where else ''}:"
-                    " a restart alone does not help."
+                    " a restart alone has not helped."
                 ),
             )
         )

@@ -37,7 +37,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    kind: str  # "counters", "stack", "process", "capture", "node", "call", "rendezvous"
+    kind: str  # what it is of: "counters", "stack", "gpu", "ras", "straggler", "cause", …
     text: str
     capture: str = ""
 

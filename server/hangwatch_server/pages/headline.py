@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hangwatch_server import ranges
 from hangwatch_server.model import Incident, Job, Kind, State, Verdict
 from hangwatch_server.pages import words
 
@@ -63,13 +64,18 @@ def of_verdict(verdict: Verdict) -> str:
     who = words.ranks_named(verdict.culprit_ranks) if verdict.culprit_ranks else "no rank"
     verb = "holds" if words.count(verdict.culprit_ranks) == 1 else "hold"
     waiting = words.count(verdict.waiting)
+    causes = 1 + sum(item.kind == "cause" for item in verdict.evidence)
+    if causes > 1 and verdict.culprit_ranks:
+        return f"{causes} separate causes hold up {words.plural(waiting, 'rank')}"
     call = f"{verdict.op or 'a collective'}{'' if verdict.seq is None else f' #{verdict.seq}'}"
     if verdict.kind is Kind.MISMATCH:
         place = "the same place" if verdict.seq is None else f"#{verdict.seq}"
         return f"ranks made different calls at {place}"
     if verdict.kind is Kind.DEADLOCK:
         return f"{words.plural(words.count(verdict.culprit_ranks), 'rank')} wait for each other"
-    if verdict.kind is Kind.STALLED_COLLECTIVE:
+    if is_seen_only(verdict):
+        return "every rank seen waits inside a collective"
+    if verdict.kind is Kind.STALLED_COLLECTIVE and not verdict.culprit_ranks:
         return f"all ranks entered {call}, none finishes"
     if verdict.kind is Kind.INCOMPLETE_RENDEZVOUS:
         return f"{who} never came to the rendezvous"
@@ -78,6 +84,28 @@ def of_verdict(verdict: Verdict) -> str:
     if verdict.culprit_ranks and waiting:
         return f"{who} {verb} up {words.plural(waiting, 'rank')}"
     return words.kind(verdict.kind)
+
+
+def is_seen_only(verdict: Verdict) -> bool:
+    """Whether all wait inside by their stacks alone, which tell neither group nor call."""
+    return (
+        verdict.kind is Kind.STALLED_COLLECTIVE
+        and verdict.group is None
+        and verdict.seq is None
+        and not verdict.culprit_ranks
+    )
+
+
+def of_culprits(verdict: Verdict) -> str:
+    """What the culprits have in common: not all that hold others up have failed to arrive."""
+    if verdict.kind is Kind.MISMATCH:
+        return "different calls"
+    if verdict.kind is Kind.DEADLOCK:
+        return "wait for each other"
+    nearest = ranges.parse(verdict.edges[0].ranks) if verdict.edges else ()
+    named = ranges.parse(verdict.culprit_ranks) if verdict.culprit_ranks else ()
+    has_entered = verdict.kind is Kind.STALLED_COLLECTIVE or not set(named).isdisjoint(nearest)
+    return "holds the others up" if has_entered and named else "has not arrived"
 
 
 def _headline(worst: Job, lead: str, title: str) -> Headline:

@@ -198,6 +198,8 @@ async def _values(
         "incident": incident,
         "verdict": incident.verdict,
         "heading": heading,
+        "of_culprits": headline.of_culprits(incident.verdict),
+        "is_seen_only": headline.is_seen_only(incident.verdict),
         "is_active": is_active,
         "culprits": culprits,
         "path_steps": await _path(house, incident, rank, is_active),

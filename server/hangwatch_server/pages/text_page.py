@@ -49,18 +49,21 @@ def _verdict(verdict: Verdict) -> Iterable[str]:
     )
     if verdict.culprits:
         yield ""
-        yield f"HAS NOT ARRIVED  {verdict.culprit_ranks}"
+        yield f"{headline.of_culprits(verdict).upper()}  {verdict.culprit_ranks}"
         for culprit in verdict.culprits:
             where = f"  {culprit.where}" if culprit.where else ""
+            detail = f"  ({culprit.detail})" if culprit.detail else ""
             yield (
                 f"  rank {culprit.rank}  {culprit.node}  pid {culprit.pid or 'unknown'}  "
-                f"{words.condition(culprit.condition)}{where}"
+                f"{words.condition(culprit.condition)}{where}{detail}"
             )
+    yield from _list("CALLS", (f"rank {side.ranks}: {side.call}" for side in verdict.sides))
     if verdict.waiting:
         yield f"WAITING  {verdict.waiting}"
     yield from _list("PATH", (_step(step) for step in verdict.path))
     yield from _list("EVIDENCE", (item.text for item in verdict.evidence))
     yield from _list("WHAT TO DO", verdict.hints)
+    yield from _list("LIMITS", [words.limits(verdict.limits)] if verdict.limits.why else ())
 
 
 def _step(step: PathStep) -> str:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from hangwatch_server import ranges
 from hangwatch_server.errors import BadRangeError
-from hangwatch_server.model import Condition, IncidentState, Kind, Link, State
+from hangwatch_server.model import Condition, IncidentState, Kind, Limits, Link, State
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 SECONDS_SHOWN_BELOW_S = 10  # one decimal under this, whole seconds above
@@ -61,7 +61,7 @@ _CONDITIONS = {
     Condition.IN_LOCK: "waits for a lock or queue",
     Condition.IN_USER_CODE: "in user code",
     Condition.IN_COLLECTIVE: "in a collective",
-    Condition.GPU_BUSY: "its GPU is busy",
+    Condition.GPU_BUSY: "waits for its GPU",
     Condition.FINISHED: "has left training",
     Condition.UNRESPONSIVE: "does not respond",
     Condition.UNKNOWN: "condition unknown",
@@ -143,6 +143,12 @@ def plain(text: str) -> str:
 def short(text: str, limit: int = 80) -> str:
     """The beginning of a text that a job can make as long as it likes."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def limits(value: Limits) -> str:
+    """`suspected after 10 s, hung after 15 s: …why`."""
+    suspect, confirm = length(value.suspect_after_s), length(value.confirm_after_s)
+    return f"suspected after {suspect}, hung after {confirm}: {value.why}"
 
 
 def state(value: State | str) -> str:

@@ -36,7 +36,8 @@ _DETAIL = {
 }
 
 
-_BY_LINE = (
+# The detail of a rank that has left training as far as its line tells.
+BY_LINE = (
     "judged by its line, which is past the one where the others train; a later part of the same "
     "loop looks the same"
 )
@@ -105,7 +106,7 @@ def stuck_child(facts: ProcessFacts) -> ChildFacts | None:
 
 def _by_process(facts: ProcessFacts, where: str) -> State | None:
     if facts.state in process.STOPPED_STATES:
-        return State(Condition.STOPPED, where, "it was stopped by a signal")
+        return State(Condition.STOPPED, where)
     if facts.state == "D":
         asleep = f"it sleeps uninterruptibly{_in_kernel(facts.wchan)}"
         return State(Condition.UNINTERRUPTIBLE, where, asleep)
@@ -129,7 +130,7 @@ def _by_stack(
     if condition is Condition.IN_DATALOADER:
         detail = _loader_detail(facts, detail)
     elif condition is Condition.IN_USER_CODE and _has_left(looked, rank, stack, waiting):
-        return State(Condition.FINISHED, stack.where, _BY_LINE)
+        return State(Condition.FINISHED, stack.where, BY_LINE)
     return State(condition, stack.where, detail)
 
 

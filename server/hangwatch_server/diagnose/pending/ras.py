@@ -153,11 +153,18 @@ def _words(view: RasView, counted: list[RasMember], lost: list[RasMember]) -> st
     for member in counted:
         by_count.setdefault(sum(member.counts), []).append(member.rank)
     shown = sorted(by_count.items(), key=lambda item: (-item[0], item[1]))[:_MAX_SHOWN]
-    parts = [f"ranks {ranges.text(ranks)} have launched {count} calls" for count, ranks in shown]
+    parts = [
+        f"{_named(ranks)} {'has' if len(ranks) == 1 else 'have'} launched {count} calls"
+        for count, ranks in shown
+    ]
     if lost:
-        silent = ranges.text([member.rank for member in lost])
-        parts.append(f"ranks {silent} do not answer it")
+        verb = "does" if len(lost) == 1 else "do"
+        parts.append(f"{_named([member.rank for member in lost])} {verb} not answer it")
     return (
         f"NCCL RAS on communicator {view.hash[:8]}, the same in {view.same_answers} answers: "
         f"{'; '.join(parts)}. It counts launches only, so this is less sure than a probe's word."
     )
+
+
+def _named(ranks: list[int]) -> str:
+    return f"rank{'' if len(ranks) == 1 else 's'} {ranges.text(ranks)}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hangwatch_agent.wire import RankBeat
 from hangwatch_server import ranges
-from hangwatch_server.diagnose import process
+from hangwatch_server.diagnose import hardware, process
 from hangwatch_server.diagnose.blame.culprits import Judged
 from hangwatch_server.diagnose.calls import mismatch, order, places, record, signature
 from hangwatch_server.diagnose.pending import ops, ras
@@ -38,7 +39,8 @@ def of(survey: Survey, item: Judged) -> tuple[Evidence, ...]:
     for rank in ranks[:_MAX_RANKS]:
         found.extend(_of_culprit(survey, op, rank))
     if item.reason:
-        text = f"Of rank {ranges.text(ranks)} alone is known: {item.reason}."
+        blamed = ranges.text(ranks)
+        text = f"All have entered it; this alone speaks against rank {blamed}: {item.reason}."
         found.append(Evidence(kind="counters", text=text))
     found.extend(_of_op(survey, root, op))
     if op.source:
@@ -113,15 +115,22 @@ def _of_culprit(survey: Survey, op: PendingOp, rank: int) -> Iterator[Evidence]:
     if error:
         yield Evidence(kind="ras", text=f"NCCL reports of rank {rank}: {error}.")
     if beat is not None and beat.gpu is not None and beat.gpu.xid:
-        codes = ", ".join(map(str, beat.gpu.xid))
-        text = f"GPU {beat.gpu.index} of rank {rank} raised Xid {codes}: its hardware or driver."
-        yield Evidence(kind="gpu", text=text)
+        yield Evidence(kind="gpu", text=_gpu_text(beat, rank))
     stack = survey.recent_stack(rank)
     if stack is not None:
         times = f", the same in {stack.same_leaf_captures} captures"
         repeated = times if stack.same_leaf_captures > 1 else ""
         text = f"Rank {rank} is at {stack.where or stack.leaf}{repeated}."
         yield Evidence(kind="stack", text=text, capture=stack.capture if stack.is_kept else "")
+
+
+def _gpu_text(beat: RankBeat, rank: int) -> str:
+    failed = hardware.words(beat)
+    if failed:
+        return f"Of rank {rank}: {failed}."
+    assert beat.gpu is not None  # the caller has looked
+    codes = ", ".join(map(str, beat.gpu.xid))
+    return f"GPU {beat.gpu.index} of rank {rank} raised Xid {codes}, as a faulty program can."
 
 
 def _standing_text(rank: int, entered: int | None, is_exact: bool) -> str:

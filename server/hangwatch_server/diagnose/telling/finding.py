@@ -38,8 +38,9 @@ def _beside(mine: Finding, standing: Sequence[Finding]) -> Finding:
     named = set(ranges.parse(mine.culprit_ranks))
     besides = {c.rank: c for other in others for c in other.culprits if c.rank not in named}
     texts = (Evidence(kind="cause", text=f"Apart from that: {one.summary}") for one in others)
+    summary = f"{mine.summary} {sentences.beside(sorted(besides))}" if besides else mine.summary
     return dataclasses.replace(
-        mine, besides=tuple(besides.values()), evidence=(*mine.evidence, *texts)
+        mine, summary=summary, besides=tuple(besides.values()), evidence=(*mine.evidence, *texts)
     )
 
 

@@ -53,8 +53,17 @@ def _in_ddp(case: Case) -> bool:
 def _is_uneven(case: Case) -> bool:
     is_barrier_clash = _has_barrier(case)
     left = {Condition.FINISHED, Condition.IN_USER_CODE, Condition.EXITED}
-    is_left = case.kind is Kind.MISSING_RANKS and any(c.condition in left for c in case.culprits)
+    is_left = case.kind is Kind.MISSING_RANKS and any(
+        c.condition in left and not _is_explained(c) for c in case.culprits
+    )
     return (is_left and _in_ddp(case)) or is_barrier_clash
+
+
+def _is_explained(culprit: Culprit) -> bool:
+    """Whether the evidence already says why it does not come: an error, or what it waits for."""
+    if culprit.condition is Condition.EXITED:
+        return "code 0" not in culprit.detail
+    return culprit.detail.startswith("waits for")
 
 
 def _has_barrier(case: Case) -> bool:
@@ -93,7 +102,12 @@ def _gathers_sizes(case: Case) -> bool:
 
 
 def _is_skipped(case: Case) -> bool:
-    is_elsewhere = case.has(Condition.IN_USER_CODE) or case.has(Condition.UNKNOWN)
+    """Of ranks that are in their own code, or alive at a place that nobody sees."""
+    is_elsewhere = any(
+        (c.condition is Condition.IN_USER_CODE and not _is_explained(c))
+        or (c.condition is Condition.UNKNOWN and not c.detail)
+        for c in case.culprits
+    )
     return case.kind is Kind.MISSING_RANKS and case.op.form is not Form.P2P and is_elsewhere
 
 
@@ -115,7 +129,8 @@ def _shares_a_gpu(case: Case) -> bool:
 
 
 def _is_network(case: Case) -> bool:
-    return case.kind is Kind.STALLED_COLLECTIVE and not case.culprits
+    is_known = case.op.form is not Form.SEEN  # stacks cannot tell it from calls that differ
+    return case.kind is Kind.STALLED_COLLECTIVE and not case.culprits and is_known
 
 
 def _is_multi_node(case: Case) -> bool:
@@ -132,6 +147,20 @@ def _never_seen(case: Case) -> bool:
 
 def _stuck_worker(case: Case) -> bool:
     return case.has(Condition.IN_DATALOADER)
+
+
+def _waits_on(case: Case, whom: str) -> bool:
+    """Whether a culprit in a lock waits for a "thread" or a "child", as its stack shows it."""
+    stacks = (
+        case.survey.recent_stack(culprit.rank)
+        for culprit in case.culprits
+        if culprit.condition is Condition.IN_LOCK
+    )
+    return any(stack is not None and stack.waits_on == whom for stack in stacks)
+
+
+def _waits_for_file_lock(case: Case) -> bool:
+    return any(c.condition is Condition.IN_LOCK and "file lock" in c.detail for c in case.culprits)
 
 
 def _is_on_storage(case: Case) -> bool:
@@ -178,8 +207,9 @@ HINTS: tuple[Hint, ...] = (
     ),
     Hint(
         _is_skipped,
-        "Every rank of a group must make the same calls in the same order: look for a branch that "
-        "lets this rank skip the call, such as a short batch or an early return.",
+        "If it is past the call: every rank of a group must make the same calls in the same "
+        "order. Look for a branch that let it skip the call, such as a short batch or an early "
+        "return.",
     ),
     Hint(
         lambda case: case.kind is Kind.MISMATCH,
@@ -207,7 +237,7 @@ HINTS: tuple[Hint, ...] = (
     ),
     Hint(
         lambda case: case.has(Condition.GPU_BUSY),
-        "Its GPU runs something else: look at that kernel, and set the device before "
+        "It waits for its GPU: see what runs there, and set the device before "
         "init_process_group so that ranks do not share a GPU.",
     ),
     Hint(
@@ -226,9 +256,18 @@ HINTS: tuple[Hint, ...] = (
         "library; it should release the lock around long calls.",
     ),
     Hint(
-        lambda case: case.has(Condition.IN_LOCK),
-        "Another thread of the same process holds the lock: look at that thread's stack; a lock "
-        "taken before fork() stays locked in the child.",
+        lambda case: _waits_on(case, "thread"),
+        "Another thread of the same process seems to hold the lock, or to owe the result: look at "
+        "that thread's stack; a lock taken before fork() stays locked in the child.",
+    ),
+    Hint(
+        lambda case: _waits_on(case, "child"),
+        "It waits for a child process: look at that child's stack and state.",
+    ),
+    Hint(
+        _waits_for_file_lock,
+        "Another process holds the file lock: `lsof` or `fuser` on its node names it, and on a "
+        "shared file system it may be on another node.",
     ),
     Hint(
         lambda case: case.has(Condition.STOPPED),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hangwatch_server import ranges
+from hangwatch_server.diagnose.blame import conditions
 from hangwatch_server.diagnose.pending import ops
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.model import Condition, Culprit, GroupView, Kind, Shift
@@ -35,7 +36,11 @@ def doing(culprit: Culprit) -> str:
     if culprit.condition in (Condition.EXITED, Condition.KILLED) and culprit.detail:
         return culprit.detail.removeprefix("it ")
     text = _DOING[culprit.condition]
-    if culprit.where:
+    if culprit.detail == conditions.BY_LINE:
+        text = "seems to have left training"
+    if culprit.condition is Condition.UNKNOWN and culprit.where:
+        text = f"is at {culprit.where}"
+    elif culprit.where:
         text = f"{text}: {culprit.where}"
     return f"{text} ({culprit.detail})" if culprit.detail else text
 
@@ -100,7 +105,8 @@ def summary(
     if op.form is Form.SEEN:
         return _seen(op, culprits, ranks, wait)
     if not ranks:
-        return f"All ranks have entered {call} and none finishes; {wait}. No rank is to blame."
+        all_in = f"All ranks have entered {call} and none finishes; {wait}."
+        return f"{all_in} No rank is known to be at fault."
     if entered:
         how = "entered" if entered == len(ranks) else "entered or never came to"
         text = f"{who(culprits, ranks)} {how} {call} and {_hold(ranks)} it up"
@@ -110,6 +116,10 @@ def summary(
         half = "receive" if op.op == "send" else "send"
         text = f"{who(culprits, ranks)} never posted the {half} that rank {waiter} waits for in"
         return f"{text} {call}; {wait}.{_and(culprits)}"
+    if ranks and set(ranks) <= set(op.unknown):
+        verb = "is" if len(ranks) == 1 else "are"
+        text = f"{who(culprits, ranks)} {verb} not known to have entered {call}"
+        return f"{text}; {wait}.{_and(culprits)}"
     return f"{who(culprits, ranks)} never entered {call}; {wait}.{_and(culprits)}"
 
 
@@ -133,6 +143,12 @@ def shift(found: Shift) -> str:
     ago = "1 call ago" if found.ago == 1 else f"{found.ago} calls ago"
     place = f", at {found.where}" if found.where else ""
     return f"Rank {found.rank} {verb} {what} {ago}{place}."
+
+
+def beside(ranks: Sequence[int]) -> str:
+    """That there is a second cause, in the headline: to mend the first alone would not help."""
+    who_else = "rank" if len(ranks) == 1 else "ranks"
+    return f"Apart from that, {who_else} {ranges.text(ranks)} {_hold(ranks)} others up too."
 
 
 def tie(call: str, sides: Sequence[str], victims: int, stalled_s: float) -> str:

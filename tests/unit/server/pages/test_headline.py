@@ -81,3 +81,12 @@ def test_an_incident_is_named_by_who_against_whom(changes: dict[str, object], te
     verdict = making.verdict("a", "a", model.State.HUNG, **changes)
 
     assert headline.of_verdict(verdict) == text
+
+
+def test_a_rank_that_is_inside_the_call_has_not_failed_to_arrive() -> None:
+    edge = model.WaitEdge(ranks="0-7", call="dp-1 all_reduce #88", missing="5")
+    inside = making.verdict("a", "a", model.State.HUNG, culprit_ranks="5", edges=(edge,))
+    absent = making.verdict("a", "a", model.State.HUNG, culprit_ranks="8", edges=(edge,))
+
+    assert headline.of_culprits(inside) == "holds the others up"
+    assert headline.of_culprits(absent) == "has not arrived"

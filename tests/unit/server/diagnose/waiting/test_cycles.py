@@ -132,7 +132,7 @@ def test_collective_that_all_entered_blames_nobody() -> None:
     assert found.culprits == ()
     assert found.waiting == "0-2"
     assert not found.is_hard
-    assert "No rank is to blame" in found.summary
+    assert "No rank is known to be at fault" in found.summary
 
 
 def test_rank_stopped_inside_a_collective_is_named() -> None:

@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hangwatch_agent import children, procfs, table
+from hangwatch_agent import children, procfs, table, wire
 from hangwatch_agent.payload import RecordPayload
 from hangwatch_agent.process import Identity
 from hangwatch_agent.records import Record
 
-MAX_RANK = 10_000_000
 MAX_STACKS = 10_000  # processes remembered, of which a node sees some hundreds per job
 RUN_DIR_NAME = "HANGWATCH_RUN_DIR"
 
@@ -80,7 +79,7 @@ def from_record(
     if payload is None:
         return None
     rank, world_size = _rank_and_world(payload)
-    if not 0 <= rank <= MAX_RANK:
+    if not _is_possible(rank, world_size):
         return None
     table.add_with_ancestors(processes, proc, identity.pid)
     arguments = proc.arguments(identity.pid)
@@ -89,7 +88,7 @@ def from_record(
     return Candidate(
         identity=identity,
         rank=rank,
-        world_size=max(0, min(world_size, MAX_RANK)),
+        world_size=world_size,
         local_rank=payload.local_rank,
         is_certain=payload.certain,
         environ=payload.environment,
@@ -154,7 +153,7 @@ class BareFinder:
             return None
         rank, world = _number(environ, "RANK"), _number(environ, "WORLD_SIZE")
         uids = self._proc.uids(stat.pid)
-        if rank is None or not world or len(uids) != 1:
+        if rank is None or not world or not _is_possible(rank, world) or len(uids) != 1:
             return None
         identity = Identity(stat.pid, stat.start_ticks, next(iter(uids)))
         if self._is_fork(stat, identity):
@@ -214,6 +213,11 @@ def select(candidates: Iterable[Candidate]) -> list[Candidate]:
         if candidate.is_certain
         or (candidate.identity.pid in ranks and ranks.isdisjoint(candidate.ancestors))
     ]
+
+
+def _is_possible(rank: int, world_size: int) -> bool:
+    """Whether a server takes it: a number that cannot be would cost the node its connection."""
+    return 0 <= rank < (world_size or wire.MAX_WORLD_SIZE) <= wire.MAX_WORLD_SIZE
 
 
 def _number(environ: Mapping[str, str], name: str) -> int | None:

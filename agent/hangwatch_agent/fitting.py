@@ -13,19 +13,22 @@ import msgspec
 
 from hangwatch_agent import wire
 
+SURE_TO_FIT = 8  # threads of 256 frames with the longest names
 _LACK = "part of this rank's state did not fit into the heartbeat"
 
 
 def heartbeat(frame: wire.Heartbeat) -> tuple[wire.Heartbeat, bytes]:
     """What can be sent of a heartbeat, and its bytes.
 
-    1. Answers of NCCL RAS go, then old recorder entries. 2. So do counts, calls, children and all
-    but one wait. 3. Of each rank's groups those stay that are waited in, then those that moved
-    last; with them go the group descriptions that nobody refers to any more.
+    1. Answers of NCCL RAS go, the largest first, then old recorder entries. 2. So do counts, calls,
+    children and all but one wait. 3. Of each rank's groups those stay that are waited in, then
+    those that moved last; with them go the group descriptions that nobody refers to any more.
     """
     data = wire.encode(frame)
-    if len(data) > wire.MAX_FRAME_BYTES and frame.ras:
-        frame = msgspec.structs.replace(frame, ras=())
+    while len(data) > wire.MAX_FRAME_BYTES and frame.ras:
+        largest = max(frame.ras, key=_members)
+        left = tuple(report for report in frame.ras if report is not largest)
+        frame = msgspec.structs.replace(frame, ras=left)
         data = wire.encode(frame)
     for cut in _CUTS:
         if len(data) <= wire.MAX_FRAME_BYTES:
@@ -58,12 +61,17 @@ def part(frame: wire.CapturePart) -> bytes:
 
 
 def sample(part: wire.CapturePart) -> bytes:
-    """The bytes of a look at one rank: without children's stacks where those are too much."""
+    """The bytes of a look at one rank: without children's stacks, then with few threads."""
     data = wire.encode(wire.Samples(parts=(part,)))
     if len(data) <= wire.MAX_FRAME_BYTES:
         return data
-    main = msgspec.structs.replace(part, stacks=part.stacks[:1])
-    return wire.encode(wire.Samples(parts=(main,)))
+    main = part.stacks[0]
+    for threads in (main.threads, main.threads[:SURE_TO_FIT]):
+        stacks = (msgspec.structs.replace(main, threads=threads),)
+        data = wire.encode(wire.Samples(parts=(msgspec.structs.replace(part, stacks=stacks),)))
+        if len(data) <= wire.MAX_FRAME_BYTES:
+            break
+    return data
 
 
 def _last_entries(beat: wire.RankBeat) -> wire.RankBeat:
@@ -81,6 +89,10 @@ def _no_details(beat: wire.RankBeat) -> wire.RankBeat:
 
 def _fewer_groups(beat: wire.RankBeat, keep: int) -> wire.RankBeat:
     return msgspec.structs.replace(beat, groups=tuple(sorted(beat.groups, key=_weight)[:keep]))
+
+
+def _members(report: wire.RasReport) -> int:
+    return sum(len(item.members) for item in report.communicators)
 
 
 def _weight(group: wire.GroupBeat) -> tuple[bool, float]:

@@ -219,7 +219,7 @@ class Process:
 
     def _ended(self, mark: ExitPayload | None, now_s: float) -> wire.ProcessFacts:
         if not self._error_text and now_s < (self.gone_at_s or now_s) + ERROR_FILE_S:
-            self._error_text = read_error_file(self._error_file, self.identity.uid)
+            self._error_text = self._read_error_file()
         end = exit_of(
             mark,
             self._zombie_status,
@@ -235,6 +235,13 @@ class Process:
             exit_signal=end.signal,
             exit_reason=end.reason[:500],
         )
+
+    def _read_error_file(self) -> str:
+        """The job names the file: it may lie on storage that never answers."""
+        path, uid = self._error_file, self.identity.uid
+        if not path:
+            return ""
+        return self._proc.in_time(path, lambda: read_error_file(path, uid)) or ""
 
     def _is_oom_killed(self) -> bool:
         if self._oom is None:
@@ -294,7 +301,9 @@ def error_message(data: bytes) -> str:
         text = message["message"] if isinstance(message, dict) else message
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
-    first = str(text).strip().splitlines()
+    # JSON can hold halves of characters, which no frame can carry.
+    whole = str(text).encode("utf-8", "replace").decode()
+    first = whole.strip().splitlines()
     return f"uncaught {first[0][:300]}" if first else ""
 
 

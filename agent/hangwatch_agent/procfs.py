@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 MAX_READ = 256 * 1024
 MEMORY_TIMEOUT_S = 0.25  # microseconds are usual
 MAX_STUCK = 16
+T = TypeVar("T")
 _READ_ERRORS = (FileNotFoundError, ProcessLookupError, PermissionError, NotADirectoryError)
 
 
@@ -207,14 +210,21 @@ class Procfs:
         """Read a file that the kernel takes from the process's own memory.
 
         Such a read waits for the lock of the process's memory map, which a process that hangs in
-        a page fault on dead storage never gives back. So it is left to a thread, and a file that
-        did not answer in time is not asked for again while that thread still waits.
+        a page fault on dead storage never gives back.
+        """
+        return self.in_time(path, lambda: self._read(path))
+
+    def in_time(self, path: str, read: Callable[[], T]) -> T | None:
+        """What `read` gives of a file that may never answer, or None.
+
+        It is left to a thread, and a file that did not answer in time is not asked for again while
+        that thread still waits.
         """
         self._stuck = {name: reader for name, reader in self._stuck.items() if reader.is_alive()}
         if path in self._stuck or len(self._stuck) >= MAX_STUCK:
             return None
-        found: list[bytes | None] = []
-        reader = threading.Thread(target=lambda: found.append(self._read(path)), daemon=True)
+        found: list[T] = []
+        reader = threading.Thread(target=lambda: found.append(read()), daemon=True)
         reader.start()
         reader.join(MEMORY_TIMEOUT_S)
         if reader.is_alive():

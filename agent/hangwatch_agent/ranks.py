@@ -76,7 +76,7 @@ def probed(
         step=payload.step,
         phase=payload.phase[:100],
         phase_s=_age(payload.phase_since_ns, now_ns) if payload.phase else 0.0,
-        phase_limit_s=payload.phase_limit_s,
+        phase_limit_s=_limit_s(payload.phase_limit_s),
         is_initialised=payload.initialised,
         is_destroyed=payload.destroyed or payload.shutting_down,
         groups_begun=payload.groups_begun,
@@ -102,7 +102,7 @@ def group_infos(
     for group in groups:
         left -= ranges.size(group.ranks)
         members = ranges.sorted_text(group.ranks) if left >= 0 else None
-        if not members:
+        if not members or _last(members) >= wire.MAX_WORLD_SIZE:
             continue
         name = group.name[:200]
         infos[group.name, group.epoch] = wire.GroupInfo(
@@ -116,6 +116,15 @@ def group_infos(
             timeout_s=_timeout_s(group.timeout_s),
         )
     return infos
+
+
+def _last(members: str) -> int:
+    """The highest rank of a range text in order: 16 of "0-3,8-16:8"."""
+    return int(members.rpartition(",")[2].partition(":")[0].rpartition("-")[2])
+
+
+def _limit_s(told_s: float | None) -> float | None:
+    return told_s if told_s is not None and 0 <= told_s <= wire.MAX_AGE_S else None
 
 
 def _timeout_s(told_s: float | None) -> float | None:
@@ -193,7 +202,7 @@ def _group_beat(group: GroupPayload, gid: str, now_ns: int) -> wire.GroupBeat:
         seq = entries[-1].seq
     return wire.GroupBeat(
         gid=gid,
-        counter=group.counter,
+        counter=max(0, group.counter),
         stall_s=_age(group.moved_ns, now_ns),
         seq=seq,
         entries=entries,
@@ -238,7 +247,7 @@ def _calls(
             is_blocking=call.blocking,
             site=call.site[:MAX_SITE],
         )
-        for call in calls
+        for call in calls[: wire.MAX_CALLS]
         if (call.group, call.epoch) in gids
     )
 
@@ -252,7 +261,7 @@ def _counts(payload: RecordPayload, gids: dict[tuple[str, int], str]) -> tuple[w
             posted=count.posted,
             done=count.done,
         )
-        for count in payload.p2p
+        for count in payload.p2p[: wire.MAX_PEERS]
         if (count.group, count.epoch) in gids
     )
 
@@ -287,4 +296,4 @@ def _texts(texts: list[str]) -> tuple[str, ...]:
 
 
 def _age(since_ns: int, now_ns: int) -> float:
-    return max(0.0, (now_ns - since_ns) / 1e9)
+    return min(max(0.0, (now_ns - since_ns) / 1e9), wire.MAX_AGE_S)

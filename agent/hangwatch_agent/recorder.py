@@ -17,13 +17,14 @@ from typing import Any
 
 import msgspec
 
-from hangwatch_agent import ranks, wire
+from hangwatch_agent import json_weight, ranks, wire
 from hangwatch_agent.errors import SocketError
 from hangwatch_agent.payload import EntryPayload, Number
 from hangwatch_agent.probe import dump
 from hangwatch_agent.process import Identity
 
 MAX_ANSWER = 64 * 1024 * 1024
+MAX_ENTRIES = 20_000  # newest of one answer that are looked at
 PING_TIMEOUT_S = 1.0
 # NCCL and gloo keep separate recorders; a CPU build has only the second handler.
 HANDLERS = ("dump_nccl_trace_json?includecollectives=true&onlyactive=false", "fr_trace_json")
@@ -63,11 +64,13 @@ def parse(data: bytes) -> dict[str, tuple[wire.Entry, ...]]:
 
     A group whose numbers cannot be compared across ranks is left out, see probe/dump.py.
     """
+    if json_weight.is_too_heavy(data):
+        raise SocketError(f"the recorder's answer of {len(data)} bytes holds too much to be read")
     try:
         raw = _decoder.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SocketError(f"the recorder's answer cannot be read: {error}") from error
-    return told(raw.entries)
+    return told(raw.entries[-MAX_ENTRIES:])
 
 
 def told(entries: Sequence[RawEntry]) -> dict[str, tuple[wire.Entry, ...]]:
@@ -115,7 +118,9 @@ async def entries(
     has_answer = False
     for handler in HANDLERS:
         try:
-            by_name.update(parse(await _post(path, identity, handler, timeout_s)))
+            answer = await _post(path, identity, handler, timeout_s)
+            # Reading what 20,000 entries say takes longer than a heartbeat may wait.
+            by_name.update(await asyncio.to_thread(parse, answer))
             has_answer = True
         except SocketError as error:
             problem = error

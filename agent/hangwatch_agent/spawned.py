@@ -18,6 +18,7 @@ from hangwatch_agent.process import Identity
 LOOK_AGAIN_S = 10.0
 MOST_LOOKS = 30
 MAX_FAMILIES = 64
+SETTLED_S = 10.0
 _MARK = "from multiprocessing.spawn import spawn_main"
 _SPAWN_FILE = "torch/multiprocessing/spawn.py"
 _DISTRIBUTED = "torch/distributed/"
@@ -45,12 +46,15 @@ class SpawnFinder:
         self._proc = proc
         self._adopt = adopt
         self._families: dict[Key, Family] = {}
+        self._judged: dict[Key, bool] = {}  # whether a process was spawned, by pid and start
 
     def find(self, processes: table.Table) -> list[Candidate]:
         """The members of confirmed families as ranks; forgets families that are gone."""
         if not self._adopt:
             return []
         found: dict[Key, Family] = {}
+        present = {(stat.pid, stat.start_ticks) for stat in processes.by_pid.values()}
+        self._judged = {key: told for key, told in self._judged.items() if key in present}
         for parent, below in processes.by_parent.items():
             stat = processes.by_pid.get(parent)
             if stat is None or len(below) < 2 or len(found) >= MAX_FAMILIES:
@@ -103,6 +107,17 @@ class SpawnFinder:
         return family if len(family.members) == len(spawned) else None
 
     def _is_spawned(self, stat: procfs.Stat) -> bool:
+        """Asked of every Python process at every scan, and read once."""
+        key = (stat.pid, stat.start_ticks)
+        told = self._judged.get(key)
+        if told is None:
+            told = self._shows_spawn(stat)
+            # A fork shows its parent's command line until it execs.
+            if procfs.ticks_now() - stat.start_ticks > SETTLED_S * procfs.TICKS_PER_S:
+                self._judged[key] = told
+        return told
+
+    def _shows_spawn(self, stat: procfs.Stat) -> bool:
         if "python" not in stat.name and not stat.name.startswith("pt_"):
             return False
         arguments = self._proc.arguments(stat.pid)

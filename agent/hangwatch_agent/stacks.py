@@ -155,10 +155,12 @@ class Stacks:
             return _missing(subject, Problem("the process has gone", "none: it ended before"))
         try:
             before = self._state(identity)
-            run = await _run(_command(py_spy, identity.pid, native), limit_s)
+            try:
+                run = await _run(_command(py_spy, identity.pid, native), limit_s)
+            finally:  # also when the agent itself is told to stop
+                # Without native frames py-spy stops nobody: a stop meanwhile is somebody else's.
+                note = self._continue_if_stopped(descriptor, identity, before) if native else ""
             is_alive = not _has_ended(descriptor)
-            # Without native frames py-spy stops nobody: a stop meanwhile is somebody else's.
-            note = self._continue_if_stopped(descriptor, identity, before) if native else ""
         finally:
             os.close(descriptor)
         return self._result(subject, run, is_alive, note, limit_s)

@@ -18,6 +18,10 @@ import msgspec
 PROTOCOL = 1
 MAX_FRAME_BYTES = 8 * 1024 * 1024  # one node's full state or one capture, with room to spare
 MAX_RANKS_PER_NODE = 1024
+MAX_WORLD_SIZE = 262_144
+MAX_AGE_S = 10 * 365 * 86_400.0
+MAX_CALLS = 1024  # open calls of a rank
+MAX_PEERS = 16_384  # of a rank
 MAX_GROUPS_PER_RANK = 4096
 MAX_ENTRIES = 64  # newest recorder entries that travel per group
 MAX_FRAMES_PER_STACK = 256

@@ -22,6 +22,7 @@ MAX_OPCODES = 4_000_000  # a dump of 20,000 entries has a tenth
 MAX_STACK = 200_000
 MAX_MEMO = 500_000
 MAX_TEXT = 64 * 1024
+MAX_KEY = 2**31  # of numbers: hashes of larger ones can be made to collide
 MAX_LONG = 16  # bytes of a number; torch writes eight
 MAX_DIGITS = 20
 TIMEOUT_S = 10.0
@@ -203,9 +204,9 @@ def _fill(target: dict[str | int, object], items: list[object]) -> None:
 
 def _key(value: object) -> str | int:
     """Only what hashes in a moment may be a key."""
-    if not isinstance(value, str | int):
-        raise DumpError("a key in the dump is neither text nor number")
-    return value
+    if isinstance(value, str) or (isinstance(value, int) and -MAX_KEY <= value < MAX_KEY):
+        return value
+    raise DumpError("a key in the dump is neither text nor a number of 32 bits")
 
 
 def _list(machine: _Machine) -> list[object]:

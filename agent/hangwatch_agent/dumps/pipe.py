@@ -2,8 +2,8 @@
 
 NCCL groups of torch make a FIFO `<stem><rank>.pipe` where TORCH_NCCL_DEBUG_INFO_PIPE_FILE is set;
 any byte in it makes a C++ thread write a dump. The names come from the job, so only a FIFO and a
-file of the rank's own user are touched, no link in the last place is followed, nothing blocks, and
-nothing is created.
+file of the rank's own user are touched, no link in the last place is followed, and nothing is
+created. The storage may be what the job hangs on: no file is touched in the agent's own thread.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import asyncio
 import os
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from hangwatch_agent.dumps import pickles, reading
+from hangwatch_agent.dumps import pickles, reading, storage
 from hangwatch_agent.dumps.reading import Dump
 from hangwatch_agent.errors import DumpError
 
@@ -56,23 +57,31 @@ async def dump(subject: Subject, root: Path, timeout_s: float) -> Dump:
 
     `root` is where the rank's own files are seen, `/proc/PID/root`.
     """
+    try:
+        async with asyncio.timeout(timeout_s + pickles.TIMEOUT_S):
+            return await _dump(subject, root, timeout_s)
+    except TimeoutError as error:
+        raise DumpError("the storage of the dump does not answer") from error
+
+
+async def _dump(subject: Subject, root: Path, timeout_s: float) -> Dump:
     files = [_under(root, name) for name in _file_names(subject)]
-    before = {file: _look(file, subject.uid) for file in files}
+    look = partial(_look_at_all, files, subject.uid)
+    before = await storage.visit(look)
     pipe = _under(root, f"{subject.environ.get(PIPE_NAME, '')}{subject.rank}.pipe")
-    await asyncio.to_thread(_write, pipe, subject.uid)
+    await storage.visit(partial(_write, pipe, subject.uid))
     end_s = time.monotonic() + timeout_s
     problem = DumpError(f"no dump was written within {timeout_s:g} s")
     last: dict[Path, _Seen | None] = {}
     while time.monotonic() < end_s:
         await asyncio.sleep(POLL_S)
-        for file in files:
-            seen = _look(file, subject.uid)
+        for file, seen in (await storage.visit(look)).items():
             is_settled = seen is not None and seen == last.get(file)
             last[file] = seen
             if seen == before[file] or not is_settled:
                 continue
             try:
-                return await asyncio.to_thread(_read, file, subject.uid)
+                return await storage.visit(partial(_read, file, subject.uid))
             except DumpError as error:
                 problem = error  # perhaps half written: it is read again when it has changed
                 before[file] = seen
@@ -94,6 +103,10 @@ def _under(root: Path, name: str) -> Path:
     if not name.startswith("/") or ".." in parts or len(name) > MAX_NAME or "\0" in name:
         raise DumpError(f"the job names {name[:80]!r}, which is no plain absolute path")
     return root.joinpath(*parts[1:])
+
+
+def _look_at_all(files: Sequence[Path], uid: int) -> dict[Path, _Seen | None]:
+    return {file: _look(file, uid) for file in files}
 
 
 def _look(file: Path, uid: int) -> _Seen | None:

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from hangwatch_agent import ranges, ranks, recorder, wire
+from hangwatch_agent import json_weight, ranges, ranks, recorder, wire
 from hangwatch_agent.dumps import pickles
 from hangwatch_agent.errors import DumpError
+from hangwatch_agent.probe import dump
 from hangwatch_agent.recorder import RawEntry
 
-MAX_ENTRIES = 100_000
+# One list of a pickle can be the sizes of every entry, and each gets a copy of it.
+MAX_ENTRIES = 20_000
 MAX_TEXT = 200
 MAX_RANKS_TEXT = 1_000_000
 _LARGEST = 2**63
@@ -45,6 +47,8 @@ def read(data: bytes) -> Dump:
 def _from_json(data: bytes) -> object:
     if len(data) > pickles.MAX_BYTES:
         raise DumpError(f"the dump of {len(data)} bytes is over the limit of {pickles.MAX_BYTES}")
+    if json_weight.is_too_heavy(data):
+        raise DumpError(f"the dump of {len(data)} bytes holds too much to be read")
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
@@ -78,8 +82,8 @@ def _entry(item: object) -> RawEntry:
         record_id=_number(values.get("record_id"), -1),
         input_sizes=_sizes(values.get("input_sizes")),
         output_sizes=_sizes(values.get("output_sizes")),
-        input_dtypes=_texts(values.get("input_dtypes"), ranks.MAX_SIZES),
-        output_dtypes=_texts(values.get("output_dtypes"), ranks.MAX_SIZES),
+        input_dtypes=_texts(values.get("input_dtypes"), dump.MAX_TENSORS),
+        output_dtypes=_texts(values.get("output_dtypes"), dump.MAX_TENSORS),
         time_discovered_started_ns=_number(values.get("time_discovered_started_ns"), 0),
         time_discovered_completed_ns=_number(values.get("time_discovered_completed_ns"), 0),
         timeout_ms=_number(values.get("timeout_ms"), 0) or None,
@@ -93,7 +97,7 @@ def _items(value: object, limit: int) -> Sequence[object]:
 def _sizes(value: object) -> list[list[int]]:
     return [
         [_number(number, -1) for number in _items(size, ranks.MAX_DIMENSIONS)]
-        for size in _items(value, ranks.MAX_SIZES)
+        for size in _items(value, dump.MAX_TENSORS)
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from hangwatch_agent import wire
+from hangwatch_agent import json_weight, wire
 from hangwatch_agent.errors import RasError
 from hangwatch_agent.ras.status import ERRORS, NO_ERROR, Communicator, Member, Status, op_name
 from hangwatch_agent.wire import RasState
@@ -72,6 +72,8 @@ def parse(data: bytes) -> Status:
 
 
 def _decoded(data: bytes) -> RawAnswer:
+    if json_weight.is_too_heavy(data):
+        raise RasError(f"the answer of NCCL RAS, {len(data)} bytes, holds too much to be read")
     try:
         return _decoder.decode(data)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:

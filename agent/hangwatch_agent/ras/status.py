@@ -54,6 +54,7 @@ class Status:
     communicators: list[Communicator]
     is_text: bool = False
     timeouts: int = 0
+    omitted: int = 0  # members that were not read
 
 
 def pids(status: Status) -> frozenset[int]:
@@ -68,9 +69,11 @@ def report(status: Status, launch: str, number: int, age_s: float) -> wire.RasRe
     hosts: dict[str, int] = {}
     chosen: list[wire.RasCommunicator] = []
     left = wire.MAX_RAS_MEMBERS
-    omitted = 0
+    omitted = status.omitted
     for item in sorted(status.communicators, key=_weight):
-        if len(item.members) > left or len(chosen) >= wire.MAX_RAS_COMMUNICATORS:
+        is_possible = item.size <= wire.MAX_WORLD_SIZE
+        is_room = len(item.members) <= left and len(chosen) < wire.MAX_RAS_COMMUNICATORS
+        if not (is_possible and is_room):
             omitted += len(item.members)
             continue
         left -= len(item.members)

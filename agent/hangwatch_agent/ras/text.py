@@ -18,6 +18,7 @@ from hangwatch_agent.wire import RasState
 
 MAX_LINES = 400_000
 MAX_LINE = 2000
+MAX_TOPICS = wire.MAX_RAS_OPS + 2  # of one communicator: its ops, status, error
 _VERSION = re.compile(r"NCCL version ([0-9][\w.+-]{0,30})")
 _ROW = re.compile(
     r" *(\d{1,9}) +\d{1,9} +\d{1,9} +[\d-]{1,20} +(\d{1,9}) +\d{1,9} +[A-Z]+ +[A-Z,]+"
@@ -76,9 +77,11 @@ def parse(data: bytes) -> Status:
         raise RasError("the answer of NCCL RAS ended early")
     lines = text.splitlines()[:MAX_LINES]
     timeouts = [int(found[1]) for row in lines if (found := _TIMEOUTS.match(row[:MAX_LINE]))]
+    communicators, omitted = _communicators(_sections(lines))
     return Status(
         version=version[1],
-        communicators=[_communicator(item) for item in _sections(lines)],
+        communicators=communicators,
+        omitted=omitted,
         is_text=True,
         timeouts=sum(timeouts),
     )
@@ -132,7 +135,7 @@ def _read(item: _Sections, rows: list[str]) -> None:
             _numbers(item, numbers[1], numbers[2])
         elif (shared := _shared(row)) is not None:
             current = shared
-            item.classes.setdefault(topic, []).append(shared)
+            _add(item, topic, shared)
         elif (rank := _RANK.fullmatch(row)) is not None:
             _rank(item, topic, current, rank)
 
@@ -159,7 +162,7 @@ def _rank(item: _Sections, topic: str, current: _Class | None, found: re.Match[s
         item.lost.add(number)
     elif found[2] is not None:
         value = "0" if "not launched" in found[2] else (found[3] or "")
-        item.classes.setdefault(topic, []).append(_Class(value, 1, [number]))
+        _add(item, topic, _Class(value, 1, [number]))
     elif current is not None:
         current.listed.append(number)
 
@@ -176,11 +179,36 @@ def _numbers(item: _Sections, what: str, text: str) -> None:
                 member.state = RasState.LEFT
 
 
+def _add(item: _Sections, topic: str, shared: _Class) -> None:
+    if topic in item.classes or len(item.classes) < MAX_TOPICS:
+        item.classes.setdefault(topic, []).append(shared)
+
+
+def _communicators(sections: list[_Sections]) -> tuple[list[Communicator], int]:
+    """Those whose members are within the limit of all together, and how many were left out.
+
+    Three lines of text can speak of 65,536 ranks, so what would be made is counted first.
+    """
+    found: list[Communicator] = []
+    left, omitted = wire.MAX_RAS_MEMBERS, 0
+    for item in sections:
+        size = max(_everybody(item), len(item.members))
+        if size > left:
+            omitted += size
+            continue
+        left -= size
+        found.append(_communicator(item))
+    return found, omitted
+
+
+def _everybody(item: _Sections) -> int:
+    """How many ranks are spoken of without being listed."""
+    return item.size if any(topic.startswith("op ") for topic in item.classes) else 0
+
+
 def _communicator(item: _Sections) -> Communicator:
-    everybody = min(item.size, wire.MAX_RAS_MEMBERS)
-    if any(topic.startswith("op ") for topic in item.classes):
-        for number in range(everybody):
-            item.members.setdefault(number, Member(rank=number))
+    for number in range(_everybody(item)):
+        item.members.setdefault(number, Member(rank=number))
     for number in item.lost:
         item.members[number].state = RasState.UNRESPONSIVE
     for topic, classes in item.classes.items():

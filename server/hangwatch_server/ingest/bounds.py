@@ -14,14 +14,10 @@ from hangwatch_agent.wire import WireError
 from hangwatch_server import ranges
 from hangwatch_server.errors import BadRangeError
 
-MAX_WORLD_SIZE = 262_144
-MAX_LAUNCHES = 256
+MAX_LAUNCHES = wire.MAX_RANKS_PER_NODE  # every rank may be of a launch of its own
 MAX_CHILDREN = 1024
-MAX_CALLS = 1024
-MAX_PEERS = 16_384
 MAX_NAME = 255
 MAX_XIDS = 64
-MAX_AGE_S = 10 * 365 * 86_400.0
 
 
 def check_hello(hello: wire.Hello) -> None:
@@ -60,14 +56,18 @@ def check_part(part: wire.CapturePart) -> None:
     """Raise WireError for a capture part that is over a limit."""
     _texts((part.capture, part.launch, part.reason, part.remedy))
     _numbers((part.age_s,))
-    if not 0 <= part.rank < MAX_WORLD_SIZE:
-        raise WireError(f"rank {part.rank} is not between 0 and {MAX_WORLD_SIZE - 1}")
+    if not 0 <= part.rank < wire.MAX_WORLD_SIZE:
+        raise WireError(f"rank {part.rank} is not between 0 and {wire.MAX_WORLD_SIZE - 1}")
     _count(len(part.stacks), MAX_CHILDREN, "processes in a capture")
     for process in part.stacks:
         _count(len(process.threads), wire.MAX_THREADS, "threads")
         for thread in process.threads:
             _count(len(thread.frames), wire.MAX_FRAMES_PER_STACK, "frames of a stack")
     _count(len(part.entries), wire.MAX_GROUPS_PER_RANK, "groups in a capture")
+    for group in part.entries:
+        _count(len(group.entries), wire.MAX_ENTRIES, "entries of a group")
+    if part.process is not None:
+        _check_process(part.process)
 
 
 def check_samples(frame: wire.Samples) -> None:
@@ -92,8 +92,10 @@ def check_ranges(groups: Iterable[wire.GroupInfo]) -> None:
             members = ranges.parse(info.ranks)
         except BadRangeError as error:
             raise WireError(f"group {info.gid}: {error}") from error
-        if not members or members[-1] >= MAX_WORLD_SIZE:
-            raise WireError(f"group {info.gid} has no ranks, or ranks over {MAX_WORLD_SIZE - 1}")
+        if not members or members[-1] >= wire.MAX_WORLD_SIZE:
+            raise WireError(
+                f"group {info.gid} has no ranks, or ranks over {wire.MAX_WORLD_SIZE - 1}"
+            )
 
 
 def _check_ras(report: wire.RasReport) -> None:
@@ -106,7 +108,7 @@ def _check_ras(report: wire.RasReport) -> None:
     for item in report.communicators:
         _texts((item.hash, *item.ops))
         _count(len(item.ops), wire.MAX_RAS_OPS, "kinds of ops")
-        if not 0 <= item.size <= MAX_WORLD_SIZE:
+        if not 0 <= item.size <= wire.MAX_WORLD_SIZE:
             raise WireError(f"a communicator of {item.size} ranks is not within the limits")
         for member in item.members:
             if not 0 <= member.rank < item.size or not -1 <= member.host < len(report.hosts):
@@ -126,24 +128,22 @@ def _check_gpu(gpu: wire.GpuFacts) -> None:
 
 
 def _check_rank(beat: wire.RankBeat) -> None:
-    if not 0 <= beat.rank < MAX_WORLD_SIZE or not 0 <= beat.world_size <= MAX_WORLD_SIZE:
+    if not 0 <= beat.rank < wire.MAX_WORLD_SIZE or not 0 <= beat.world_size <= wire.MAX_WORLD_SIZE:
         raise WireError(
-            f"rank {beat.rank} of {beat.world_size} is not within 0 to {MAX_WORLD_SIZE - 1}"
+            f"rank {beat.rank} of {beat.world_size} is not within 0 to {wire.MAX_WORLD_SIZE - 1}"
         )
     if beat.world_size and beat.rank >= beat.world_size:
         raise WireError(f"rank {beat.rank} cannot be in a world of {beat.world_size}")
     if not beat.launch or not 0 <= beat.restart <= 1_000_000:
         raise WireError("a rank names its launch and a restart count from 0 to 1,000,000")
     _count(len(beat.groups), wire.MAX_GROUPS_PER_RANK, "groups of a rank")
-    _count(len(beat.calls), MAX_CALLS, "open calls of a rank")
-    _count(len(beat.p2p), MAX_PEERS, "peers of a rank")
-    _count(len(beat.process.children), MAX_CHILDREN, "children of a rank")
-    _texts((beat.launch, beat.script, beat.phase, beat.process.exit_reason, *beat.lacks))
+    _count(len(beat.calls), wire.MAX_CALLS, "open calls of a rank")
+    _count(len(beat.p2p), wire.MAX_PEERS, "peers of a rank")
+    _texts((beat.launch, beat.script, beat.phase, *beat.lacks))
+    _check_process(beat.process)
     if beat.gpu is not None:
         _check_gpu(beat.gpu)
     _numbers((beat.beat_age_s, beat.phase_s, beat.phase_limit_s))
-    process = beat.process
-    _numbers((process.main_cpu_share, process.main_still_s, process.main_delay_share))
     _numbers(wait.age_s for wait in beat.waits)
     _numbers(call.age_s for call in beat.calls)
     for group in beat.groups:
@@ -153,6 +153,12 @@ def _check_rank(beat: wire.RankBeat) -> None:
         _numbers((group.stall_s, group.entries_age_s))
         if group.counter < 0:
             raise WireError("a counter cannot be negative")
+
+
+def _check_process(process: wire.ProcessFacts) -> None:
+    _count(len(process.children), MAX_CHILDREN, "children of a rank")
+    _texts((process.exit_reason,))
+    _numbers((process.main_cpu_share, process.main_still_s, process.main_delay_share))
 
 
 def _check_tail(tail: wire.Tail) -> None:
@@ -178,6 +184,6 @@ def _texts(texts: Iterable[str]) -> None:
 def _numbers(numbers: Iterable[float | None]) -> None:
     for number in numbers:
         # One chained comparison also catches NaN.
-        if number is not None and not -1.0 <= number <= MAX_AGE_S:
+        if number is not None and not -1.0 <= number <= wire.MAX_AGE_S:
             shown = number if math.isfinite(number) else repr(number)
             raise WireError(f"{shown} is no duration in seconds")

@@ -72,6 +72,32 @@ def test_process_that_is_stopped_during_a_capture_stays_stopped(
     make.wait_for(lambda: _state(proc, rank_process.pid) == "T", "the process stays stopped")
 
 
+def test_agent_that_is_told_to_stop_leaves_no_process_stopped(
+    rank_process: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    stuck_py_spy = tmp_path / "py-spy"
+    stuck_py_spy.write_text(
+        f"#!/bin/sh\ntrap '' INT\nkill -STOP {rank_process.pid}\nexec sleep 60\n"
+    )
+    stuck_py_spy.chmod(0o700)
+    proc = process.default_proc()
+
+    async def stop_meanwhile() -> None:
+        taking = asyncio.create_task(
+            stacks(str(stuck_py_spy)).take(subject(rank_process.pid), native=True, timeout_s=20)
+        )
+        await asyncio.to_thread(
+            make.wait_for, lambda: _state(proc, rank_process.pid) == "T", "the process is stopped"
+        )
+        taking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await taking
+
+    asyncio.run(asyncio.wait_for(stop_meanwhile(), 20))
+
+    make.wait_for(lambda: _state(proc, rank_process.pid) != "T", "the process runs on")
+
+
 def test_native_capture_leaves_the_process_running(
     rank_process: subprocess.Popen[bytes],
 ) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hangwatch_agent import table
+import pytest
+
+from hangwatch_agent import discover, table
 from hangwatch_agent.discover import BareFinder, Candidate, select
 from hangwatch_agent.process import Identity
 from hangwatch_agent.procfs import Procfs, Stat
@@ -108,3 +110,8 @@ def test_processes_whose_addresses_are_hidden_stay_candidates() -> None:
     finder = BareFinder(OneJob(), Path("/r"), adopt=True)
 
     assert found(finder, process(10, 0), process(11, 0)) == {10, 11}
+
+
+@pytest.mark.parametrize(("rank", "world"), [(5, 2), (262_144, 0), (0, 262_145), (-1, 2)])
+def test_rank_that_no_server_takes_is_none(rank: int, world: int) -> None:
+    assert not discover._is_possible(rank, world)

@@ -94,3 +94,38 @@ def test_oversized_capture_keeps_the_ranks_own_stack_if_it_can(threads: int, kep
     assert isinstance(read, wire.CapturePart)
     assert len(read.stacks) == kept
     assert bool(read.reason) == (kept < 2)
+
+
+def report(launch: str, members: int, error: str) -> wire.RasReport:
+    of_all = tuple(
+        wire.RasMember(rank, -1, rank, 0, wire.RasState.RUNNING, (), error)
+        for rank in range(members)
+    )
+    item = wire.RasCommunicator(hash="a", size=members, members=of_all)
+    return wire.RasReport(launch=launch, number=1, age_s=0.0, communicators=(item,))
+
+
+def test_one_jobs_huge_answer_of_nccl_ras_does_not_cost_the_others_theirs() -> None:
+    small, huge = report("small", 8, ""), report("huge", 65_536, "e" * 150)
+
+    frame, data = fitting.heartbeat(
+        wire.Heartbeat(number=1, launches=(), ranks=(), ras=(small, huge))
+    )
+
+    assert len(data) <= wire.MAX_FRAME_BYTES
+    assert frame.ras == (small,)
+
+
+def test_look_at_a_process_of_very_many_deep_threads_fits() -> None:
+    frames = (wire.Frame(name="n" * 256, file="f" * 256, line=1),) * wire.MAX_FRAMES_PER_STACK
+    threads = tuple(wire.Thread(pid=5, thread_id=5 + number, name="t", frames=frames)
+                    for number in range(wire.MAX_THREADS))  # fmt: skip
+    main = wire.ProcessStacks(pid=5, role="main", threads=threads)
+
+    data = fitting.sample(
+        wire.CapturePart(capture="s", launch="k", rank=0, pid=5, age_s=0.0, stacks=(main,))
+    )
+
+    frame = wire.decode_from_agent(data)
+    assert isinstance(frame, wire.Samples)
+    assert frame.parts[0].stacks[0].threads == threads[: fitting.SURE_TO_FIT]

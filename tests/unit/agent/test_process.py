@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pytest
 
-from hangwatch_agent import procfs
+from hangwatch_agent import process, procfs
 from hangwatch_agent.payload import ExitPayload
 from hangwatch_agent.process import (
     ExitFacts,
@@ -106,3 +107,24 @@ def test_error_file_of_the_jobs_user_is_read(tmp_path: Path) -> None:
 
     assert read_error_file(str(path), os.getuid()) == "uncaught boom"
     assert read_error_file(str(path), os.getuid() + 1) == ""
+
+
+def test_half_a_character_in_an_error_file_can_be_sent() -> None:
+    text = error_message(b'{"message": "boom \\ud800"}')
+
+    assert text.encode() == b"uncaught boom ?"
+
+
+def test_error_file_on_storage_that_never_answers_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+    monkeypatch.setattr(process, "read_error_file", lambda path, uid: str(release.wait()))
+    monkeypatch.setattr(procfs, "MEMORY_TIMEOUT_S", 0.01)
+    gone = process.Process(procfs.Procfs(tmp_path), process.Identity(7, 1, 0), "/dead/error.json")
+
+    try:
+        assert gone.observe(1.0, None).exit_reason == ""
+        assert gone.observe(2.0, None).exit_reason == ""
+    finally:
+        release.set()

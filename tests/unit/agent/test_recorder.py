@@ -59,3 +59,8 @@ def test_entries_go_to_the_newest_group_of_their_name() -> None:
     (found,) = recorder.match(by_name, [group("0", 1), group("0", 2), group("tp")])
 
     assert found.gid == "0.2"
+
+
+def test_answer_that_would_fill_the_memory_is_not_read() -> None:
+    with pytest.raises(SocketError, match="holds too much"):
+        recorder.parse(b'{"entries":[' + b"{}," * 1_400_000 + b"{}]}")

@@ -67,3 +67,20 @@ def test_gpu_that_cannot_be_is_refused(gpu: wire.GpuFacts) -> None:
 
     with pytest.raises(WireError):
         bounds.check_heartbeat(wire.Heartbeat(number=1, launches=(), ranks=(rank,)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"process": wire.ProcessFacts(state="S", main_still_s=float("nan"))},
+        {"process": wire.ProcessFacts(state="S", exit_reason="x" * 5000)},
+        {"entries": (wire.GroupEntries(
+            gid="a", entries=(wire.Entry(seq=1, op="x", is_retired=True),) * 65),)},
+    ],
+)  # fmt: skip
+def test_part_over_a_limit_is_refused(changes: dict[str, object]) -> None:
+    part = wire.CapturePart(capture="c", launch="job", rank=0, pid=1, age_s=0.0)
+    bounds.check_part(part)
+
+    with pytest.raises(WireError):
+        bounds.check_part(msgspec.structs.replace(part, **changes))

@@ -122,3 +122,11 @@ def test_each_limit_holds(limit: str, data: bytes, monkeypatch: pytest.MonkeyPat
 def test_time_is_limited_as_well() -> None:
     with pytest.raises(DumpError, match="took more"):
         pickles.load(b"N0" * 10_000 + b"N.", timeout_s=-1.0)
+
+
+def test_numbers_whose_hashes_collide_are_no_keys() -> None:
+    collides = 2**61 - 1  # a multiple of it hashes to 0, so that each new key is compared with all
+    data = b"\x80\x02}" + b"\x8a\x08" + collides.to_bytes(8, "little") + b"Ns."
+
+    with pytest.raises(DumpError, match="32 bits"):
+        pickles.load(data)

@@ -139,3 +139,32 @@ def test_dump_is_looked_for_where_torch_writes_it_by_default() -> None:
     assert names(HOME="/home/a")[0] == "/home/a/.cache/torch/comm_lib_trace_rank_1"
     assert names(HOME="/a", XDG_CACHE_HOME="/c")[0] == "/c/torch/comm_lib_trace_rank_1"
     assert names(TORCH_NCCL_DEBUG_INFO_TEMP_FILE="/d/t_") == ["/d/t_1"]
+
+
+def test_storage_that_never_answers_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+    looking = threading.Event()
+
+    def never(file: Path, uid: int) -> None:
+        looking.set()
+        release.wait()
+
+    monkeypatch.setattr(pipe, "_look", never)
+    monkeypatch.setattr(pipe.pickles, "TIMEOUT_S", 0.05)
+
+    async def ask() -> int:
+        turns = 0
+        task = asyncio.create_task(pipe.dump(subject(tmp_path), Path("/"), 0.05))
+        while not task.done():
+            await asyncio.sleep(0.001)
+            turns += looking.is_set()
+        with pytest.raises(DumpError, match="does not answer"):
+            await task
+        return turns
+
+    try:
+        assert asyncio.run(ask()) > 0
+    finally:
+        release.set()

@@ -119,3 +119,22 @@ def test_communicators_beyond_the_limit_are_counted_and_those_that_differ_stay(
 
     assert [item.hash[0] for item in report.communicators] == ["b"]
     assert report.omitted == 2
+
+
+def test_communicator_that_no_server_takes_is_left_out() -> None:
+    data = (
+        b'{"communicators": [{"hash": "0x1", "size": 300000, "ranks": [{"rank": 0}]},'
+        b' {"hash": "0x2", "size": 1, "ranks": [{"rank": 0}]}]}'
+    )
+
+    report = status.report(answer.parse(data), "job", 1, 0.0)
+
+    assert [item.hash for item in report.communicators] == ["2"]
+    assert report.omitted == 1
+
+
+def test_answer_that_would_fill_the_memory_is_not_read() -> None:
+    data = b'{"communicators": [{"ranks": [' + b'{"rank":0},' * 1_200_000 + b"]}]}"
+
+    with pytest.raises(RasError, match="holds too much"):
+        answer.parse(data)

@@ -71,3 +71,31 @@ def test_two_classes_of_which_neither_is_listed_leave_the_counts_open() -> None:
     )
 
     assert all("all_reduce" not in item.counts for item in members(data).values())
+
+
+def spoken_of(sections: str, sizes: str) -> bytes:
+    return f"NCCL version 2.26\n{sizes}{sections}\nWarnings\n".encode()
+
+
+def test_few_lines_cannot_speak_of_millions_of_members() -> None:
+    counts = "  Communicator ranks have different AllReduce operation counts\n"
+    sizes = "".join(f"  {item} 1 1 1 65536 65536 RUNNING OK\n" for item in range(50))
+    sections = "".join(f"#{item}-0 ({item:x}) MISMATCH\n{counts}  5 ranks have launched up to "
+                       "operation 3\n" for item in range(50))  # fmt: skip
+
+    found = text.parse(spoken_of(sections, sizes))
+
+    assert sum(len(item.members) for item in found.communicators) == 65_536
+    assert found.omitted == 49 * 65_536
+
+
+def test_made_up_kinds_of_ops_end_somewhere() -> None:
+    counts = "".join(
+        f"  Communicator ranks have different Op{number} operation counts\n"
+        "  2 ranks have launched up to operation 3\n"
+        for number in range(500)
+    )
+
+    found = members(spoken_of(f"#0-0 (0) MISMATCH\n{counts}", "  0 1 1 1 2 2 RUNNING OK\n"))
+
+    assert len(found[0].counts) == text.MAX_TOPICS

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.property import recorded
-from tests.synthetic import catalogue, damage, forgery, jobs, judge
+from tests.synthetic import catalogue, damage, forgery, jobs, judge, large
 from tests.synthetic.jobs import Job
 
 from hangwatch_server import ranges
-from hangwatch_server.diagnose import diagnose, path
+from hangwatch_server.diagnose import DEFAULT, diagnose, path, survey
+from hangwatch_server.diagnose.pending import collectives, plain
 from hangwatch_server.model import Link, Snapshot
 
 SEEDS = st.integers(0, 100_000)
@@ -143,3 +144,29 @@ def test_same_seed_gives_the_same_job() -> None:
 
     assert jobs.snapshot(first) == jobs.snapshot(second)
     assert isinstance(first, Job)
+
+
+@SOME
+@given(st.sampled_from(["none", *sorted(damage.DAMAGES)]), SEEDS)
+def test_plain_groups_are_told_of_as_they_are_with_care(sort: str, seed: int) -> None:
+    harm = damage.DAMAGES.get(sort, damage.none)
+    snapshot = harm(catalogue.nth_single(seed), 0.1, random.Random(seed)).later
+
+    looked = survey.survey(snapshot, DEFAULT)
+
+    for group in snapshot.groups.values():
+        told = plain.pending(looked, group, looked.standings.reports(group.gid))
+        if told is not None:
+            collectives.keep_only_the_root(looked, told)
+            assert list(collectives.with_care(looked, group)) == [told]
+
+
+def test_most_groups_of_a_large_job_are_plain() -> None:
+    snapshot = jobs.snapshot(large.stopped(1024))
+
+    looked = survey.survey(snapshot, DEFAULT)
+
+    waited_in = looked.standings.with_fronts
+    groups = [snapshot.groups[gid] for gid in waited_in]
+    told = [plain.pending(looked, one, looked.standings.reports(one.gid)) for one in groups]
+    assert told.count(None) <= len(told) / 100

@@ -16,7 +16,7 @@ from hangwatch_agent.wire import Entry, GroupBeat, RankBeat
 from hangwatch_server.model import Link, RankView
 
 PROBE_SILENT_S = 5.0  # of a probe that writes each second; its counters are old by then
-_MAX_SEQ = 2**53  # beyond it no counter of a real job has been; such a number proves nothing
+MAX_SEQ = 2**53  # beyond it no counter of a real job has been; such a number proves nothing
 
 
 class Standing(NamedTuple):
@@ -50,14 +50,16 @@ class Standings(Mapping[str, dict[int, Standing]]):
         if beat is None or beat.is_destroyed:
             return
         is_live = view.link is Link.LIVE and (beat.beat_age_s or 0.0) <= PROBE_SILENT_S
+        rank, age_s = view.rank, view.age_s
         reports, with_fronts = self._reports, self.with_fronts
         for group in beat.groups:
             gid = group.gid
-            report = (view.rank, view.age_s, is_live, group)
-            if gid in reports:
-                reports[gid].append(report)
-            else:
+            report = (rank, age_s, is_live, group)
+            known = reports.get(gid)
+            if known is None:
                 reports[gid] = [report]
+            else:
+                known.append(report)
             if gid in with_fronts:
                 continue
             if group.finished is not None:  # NCCL's counters tell, whatever the entries say
@@ -75,6 +77,19 @@ class Standings(Mapping[str, dict[int, Standing]]):
             known = {rank: _of_report(group, age_s, live) for rank, age_s, live, group in reports}
             self._known[gid] = known
         return known
+
+    def each(self, gid: str) -> Iterator[tuple[int, Standing]]:
+        """As items of the group's standings, for who may stop at the first."""
+        known = self._known.get(gid)
+        if known is not None:
+            yield from known.items()
+            return
+        for rank, age_s, live, group in self.reports(gid):
+            yield rank, _of_report(group, age_s, live)
+
+    def reports(self, gid: str) -> list[Report]:
+        """What is said of this group, in the order of the snapshot's ranks."""
+        return self._reports.get(gid, [])
 
     def __contains__(self, gid: object) -> bool:
         return gid in self._reports
@@ -107,7 +122,7 @@ def _of_report(group: GroupBeat, age_s: float, is_live: bool) -> Standing:
     fronts: list[Entry] = []
     for entry in group.entries:
         seq = entry.seq
-        if seq < newest or seq > _MAX_SEQ:
+        if seq < newest or seq > MAX_SEQ:
             return _of_group(group, age_s, is_live)
         newest = seq
         if entry.is_retired:
@@ -115,7 +130,7 @@ def _of_report(group: GroupBeat, age_s: float, is_live: bool) -> Standing:
         else:
             fronts.append(entry)
     entered = max(newest, group.seq or 0)
-    if newest < 0 or entered > _MAX_SEQ:
+    if newest < 0 or entered > MAX_SEQ:
         return _of_group(group, age_s, is_live)
     dumped_s = (group.entries_age_s or 0.0) + age_s
     return Standing(
@@ -159,13 +174,13 @@ def _of_group(group: GroupBeat, age_s: float, is_live: bool) -> Standing:
 
 def _is_sane(group: GroupBeat, seqs: list[int], entered: int | None) -> bool:
     """Whether its numbers can be true together: nobody has finished what it has not begun."""
-    if not 0.0 <= group.stall_s < inf or (seqs and (seqs[0] < 0 or seqs[-1] > _MAX_SEQ)):
+    if not 0.0 <= group.stall_s < inf or (seqs and (seqs[0] < 0 or seqs[-1] > MAX_SEQ)):
         return False
     if group.finished is None and group.seq is None:
         return True
     finished = -1 if group.finished is None else group.finished
     seq = -1 if group.seq is None else group.seq
-    is_possible = -1 <= seq <= _MAX_SEQ and -1 <= finished <= _MAX_SEQ
+    is_possible = -1 <= seq <= MAX_SEQ and -1 <= finished <= MAX_SEQ
     return is_possible and (entered is None or finished <= max(entered, 0))
 
 

@@ -10,12 +10,12 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hangwatch_agent.wire import RankBeat
-from hangwatch_server.diagnose import hardware, process, standing
+from hangwatch_agent.wire import GroupBeat, RankBeat
+from hangwatch_server.diagnose import coverage, hardware, process, standing
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.settings import DiagnoseSettings
 from hangwatch_server.diagnose.standing import Standings
-from hangwatch_server.model import Activity, RankView, Snapshot, StackFacts
+from hangwatch_server.model import Activity, Coverage, GroupView, RankView, Snapshot, StackFacts
 
 OUTSIDE = frozenset(
     {
@@ -50,6 +50,9 @@ class Survey:
     told_by_ras: frozenset[int] = frozenset()
     failed_gpus: frozenset[int] = frozenset()  # ranks whose GPU raised an error of its hardware
     well: frozenset[int] = frozenset()  # alive, and no such error
+    # Worked out when somebody asks: groups by stem, size and epoch (see `calls.siblings`).
+    alike: dict[tuple[str, int, int], list[GroupView]] = field(default_factory=dict)
+    _coverage: Coverage | None = None
     _used: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def view(self, rank: int) -> RankView | None:
@@ -59,26 +62,44 @@ class Survey:
         view = self.view(rank)
         return view.beat if view is not None else None
 
+    def coverage(self) -> Coverage:
+        """How much of the job this is made of; the same for every finding."""
+        if self._coverage is None:
+            self._coverage = coverage.coverage(self.snapshot)
+        return self._coverage
+
+    def words(self, rank: int, gid: str) -> GroupBeat | None:
+        """What this rank itself says of a group."""
+        beat = self.beat(rank)
+        if beat is None or beat.is_destroyed:
+            return None
+        return next((group for group in reversed(beat.groups) if group.gid == gid), None)
+
     def fate(self, rank: int) -> Fate:
         return self.fates.get(rank, Fate.SILENT)
 
-    def members_of_used(self, least: int) -> frozenset[int]:
-        """Members of groups that somebody reports and has finished collective `least` in."""
+    def outsiders_of_used(self, least: int) -> frozenset[int]:
+        """Ranks that are in no group by their own account, but are members of groups that somebody
+        reports and has finished collective `least` in."""
         known = self._used.get(least)
         if known is None:
-            used = (gid for gid in self.standings if self._is_used(gid, least))
-            known = frozenset(r for gid in used for r in self.snapshot.groups[gid].ranks)
+            beats = {rank: view.beat for rank, view in self.snapshot.ranks.items()}
+            apart = {r for r, beat in beats.items() if beat is None or not beat.is_initialised}
+            used = (
+                group.ranks
+                for group in self.snapshot.groups.values()
+                if not apart.isdisjoint(group.ranks) and self._is_used(group, least)
+            )
+            known = frozenset(apart.intersection(set().union(*used)))
             self._used[least] = known
         return known
 
-    def _is_used(self, gid: str, least: int) -> bool:
+    def _is_used(self, group: GroupView, least: int) -> bool:
         """What a rank says of a group that it is no member of does not count."""
-        group = self.snapshot.groups.get(gid)
-        if group is None:
-            return False
-        members = frozenset(group.ranks)
-        held = self.standings[gid].items()
-        return any(rank in members and (least < 0 or h.completed >= least) for rank, h in held)
+        return any(
+            rank in group.ranks and (least < 0 or held.completed >= least)
+            for rank, held in self.standings.each(group.gid)
+        )
 
     def fates_are_alive(self, ranks: Iterable[int]) -> bool:
         return all(self.fate(rank) is Fate.ALIVE for rank in ranks)

@@ -42,10 +42,12 @@ def first_divergence(survey: Survey, op: PendingOp) -> tuple[int, Vote] | None:
 
 
 def _vote(survey: Survey, op: PendingOp) -> Vote | None:
-    waiting = {rank: entry for rank, entry in op.have.items() if entry is not None}
-    if _all_alike(waiting) and len(waiting) + len(op.absent) + len(op.unknown) >= _size(survey, op):
+    said = [entry for entry in op.have.values() if entry is not None]
+    size = len(said) + len(op.absent) + len(op.unknown)
+    if size >= _size(survey, op) and _are_alike(said):
         return roots.vote(survey, op) or _made_too_many(survey, op)
     assert op.seq is not None  # checked by the caller
+    waiting = {rank: entry for rank, entry in op.have.items() if entry is not None}
     everyone = {**record.at(survey, op.gid, op.seq), **waiting}
     found = signature.vote(everyone)
     if found is None:
@@ -76,15 +78,11 @@ def _size(survey: Survey, op: PendingOp) -> int:
     return len(group.ranks) if group is not None else 0
 
 
-def _all_alike(entries: dict[int, Entry]) -> bool:
-    first: Entry | None = None
-    for entry in entries.values():
-        if first is None:
-            first = entry
-        elif (
-            entry.op != first.op
-            or entry.input_sizes != first.input_sizes
-            or entry.input_dtypes != first.input_dtypes
-        ):
-            return False
-    return True
+def _are_alike(entries: list[Entry]) -> bool:
+    first = entries[0] if entries else None
+    return first is None or all(
+        entry.op == first.op
+        and entry.input_sizes == first.input_sizes
+        and entry.input_dtypes == first.input_dtypes
+        for entry in entries[1:]
+    )

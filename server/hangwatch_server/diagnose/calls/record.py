@@ -14,8 +14,8 @@ LONGEST = 64  # newest calls that are compared
 
 
 def of(survey: Survey, rank: int, gid: str) -> tuple[Entry, ...]:
-    held = survey.standings.get(gid, {}).get(rank)
-    return whole(held.group) if held is not None else ()
+    group = survey.words(rank, gid)
+    return whole(group) if group is not None else ()
 
 
 def whole(group: GroupBeat) -> tuple[Entry, ...]:
@@ -35,8 +35,8 @@ def whole(group: GroupBeat) -> tuple[Entry, ...]:
 def at(survey: Survey, gid: str, seq: int) -> dict[int, Entry]:
     """Every member's recorded call at this place, finished or not."""
     found: dict[int, Entry] = {}
-    for rank, held in survey.standings.get(gid, {}).items():
-        entry = _at(held.group, seq)
+    for rank, _, _, group in survey.standings.reports(gid):
+        entry = _at(group, seq)
         if entry is not None:
             found[rank] = entry
     return found

@@ -6,6 +6,7 @@ of step, and the hang comes later and elsewhere. What is older than the record h
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -35,7 +36,8 @@ def of(
     voters = _spread([rank for rank in group.ranks if rank not in asked], MOST_VOTERS)
     records = {rank: _numbered(survey, rank, op.gid) for rank in (*asked, *voters)}
     others = [_numbered(survey, r, gid) for r, gid in _of_siblings(survey, op)]
-    for has_sites in (True, False):
+    are_sited = any(e.site for calls in (*records.values(), *others) for e in calls.values())
+    for has_sites in (True, False) if are_sited else (False,):
         for rank in asked:
             peers = [calls for other, calls in records.items() if other != rank]
             found = _shift(rank, records[rank], [*peers, *others], has_sites, foretells)
@@ -96,7 +98,7 @@ def _of_siblings(survey: Survey, op: PendingOp) -> list[tuple[int, str]]:
     group = survey.snapshot.groups[op.gid]
     if len(group.ranks) > 3:
         return []
-    chosen = list(siblings.of(survey, group))[: siblings.MOST]
+    chosen = itertools.islice(siblings.of(survey, group), siblings.MOST)
     return [(one.ranks[0], one.gid) for one in chosen]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from hangwatch_server.diagnose.calls import record, signature
 from hangwatch_server.diagnose.calls.signature import Signature
@@ -22,14 +22,23 @@ _NUMBER = re.compile(r"\d+")
 
 def of(survey: Survey, group: GroupView) -> Iterator[GroupView]:
     """The siblings, by id so that no order of reports matters."""
+    if not survey.alike:
+        survey.alike.update(_alike(survey.snapshot.groups))
     stem = stem_of(group)
     members = set(group.ranks)
-    for gid in sorted(survey.snapshot.groups):
-        other = survey.snapshot.groups[gid]
-        is_alike = len(other.ranks) == len(group.ranks) and other.epoch == group.epoch
-        is_other = gid != group.gid and members.isdisjoint(other.ranks)
-        if is_alike and is_other and stem_of(other) == stem and (stem or _is_moved(group, other)):
+    for other in survey.alike.get((stem, len(group.ranks), group.epoch), ()):
+        is_other = other.gid != group.gid and members.isdisjoint(other.ranks)
+        if is_other and (stem or _is_moved(group, other)):
             yield other
+
+
+def _alike(groups: Mapping[str, GroupView]) -> dict[tuple[str, int, int], list[GroupView]]:
+    """All groups, by id, under their stem, size and epoch."""
+    found: dict[tuple[str, int, int], list[GroupView]] = {}
+    for gid in sorted(groups):
+        group = groups[gid]
+        found.setdefault((stem_of(group), len(group.ranks), group.epoch), []).append(group)
+    return found
 
 
 def _is_moved(group: GroupView, other: GroupView) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -20,6 +21,9 @@ _SAME_INPUT = frozenset({"allreduce", "broadcast", "reduce", "all_gather", "allg
 _SAME_INPUT_START = ("all_reduce", "_all_gather", "all_gather_into", "_reduce_scatter")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_ ]{0,63}")  # with a space: "broadcast from root 1"
 _HUGE = 1 << 48  # elements
+
+
+Shapes = tuple[tuple[int, ...], ...]
 
 
 class Signature(NamedTuple):
@@ -37,16 +41,26 @@ class Vote(NamedTuple):
 
 
 def of(entry: Entry) -> Signature:
-    has_size = entry.op in _SAME_INPUT or entry.op.startswith(_SAME_INPUT_START)
-    size = sum(prod(shape) for shape in entry.input_sizes) if has_size else None
-    dtype = entry.input_dtypes[0].lower() if has_size and entry.input_dtypes else ""
-    return Signature(entry.op, size, dtype)
+    return _of(entry.op, entry.input_sizes, entry.input_dtypes)
 
 
 def is_plausible(entry: Entry) -> bool:
     """Whether torch can have written it: a job may write into its record what it likes."""
-    sizes = (size for shape in entry.input_sizes for size in shape)
-    return _NAME.fullmatch(entry.op) is not None and all(0 <= size < _HUGE for size in sizes)
+    return _is_plausible(entry.op, entry.input_sizes)
+
+
+@lru_cache(maxsize=1024)  # a job makes the same few calls over and over
+def _of(op: str, sizes: Shapes, dtypes: tuple[str, ...]) -> Signature:
+    has_size = op in _SAME_INPUT or op.startswith(_SAME_INPUT_START)
+    size = sum(prod(shape) for shape in sizes) if has_size else None
+    dtype = dtypes[0].lower() if has_size and dtypes else ""
+    return Signature(op, size, dtype)
+
+
+@lru_cache(maxsize=1024)
+def _is_plausible(op: str, sizes: Shapes) -> bool:
+    numbers = (size for shape in sizes for size in shape)
+    return _NAME.fullmatch(op) is not None and all(0 <= size < _HUGE for size in numbers)
 
 
 def vote(entries: Mapping[int, Entry]) -> Vote | None:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from hangwatch_agent.wire import Entry
 from hangwatch_server.diagnose import bounds, standing
-from hangwatch_server.diagnose.pending import proofs, rendezvous
-from hangwatch_server.diagnose.pending.ops import Form, PendingOp
+from hangwatch_server.diagnose.pending import plain, proofs, rendezvous
+from hangwatch_server.diagnose.pending.ops import Form, PendingOp, first_name
 from hangwatch_server.diagnose.pending.proofs import Proof
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.standing import Standing
@@ -26,10 +26,22 @@ def pending(survey: Survey) -> list[PendingOp]:
     found: list[PendingOp] = []
     for gid in survey.standings.with_fronts:
         group = survey.snapshot.groups.get(gid)
-        members = survey.standings[gid]
-        if group is not None and any(held.fronts for held in members.values()):
-            found.extend(_of_group(survey, group, _of_members(group, members)))
+        if group is None:
+            continue
+        plainly = plain.pending(survey, group, survey.standings.reports(gid))
+        if plainly is None:
+            found.extend(with_care(survey, group))
+            continue
+        keep_only_the_root(survey, plainly)
+        found.append(plainly)
     return found
+
+
+def with_care(survey: Survey, group: GroupView) -> Iterator[PendingOp]:
+    """The operations of a group of which some members may be silent, dead or contradicted."""
+    members = survey.standings[group.gid]
+    if any(held.fronts for held in members.values()):
+        yield from _of_group(survey, group, _of_members(group, members))
 
 
 def _of_members(group: GroupView, standings: dict[int, Standing]) -> dict[int, Standing]:
@@ -108,10 +120,9 @@ def _op(
     proof: Proof,
 ) -> PendingOp:
     absent, unknown, holding = _blockers(survey, group, members, seq, have, proof)
-    op = next((entry.op for entry in have.values() if entry is not None and entry.op), "")
     found = PendingOp(
         form=Form.COLLECTIVE,
-        op=op,
+        op=first_name(have),
         gid=group.gid,
         seq=seq,
         have=have,
@@ -122,7 +133,7 @@ def _op(
         done=_done(members, seq),
         doubted=tuple(sorted(proof.doubted)) if proof.doubted else (),
     )
-    _keep_only_the_root(survey, found)
+    keep_only_the_root(survey, found)
     if len(found.holding) == len(group.ranks) and survey.fates_are_alive(found.holding):
         found.holding = ()  # queued on every GPU: nobody is ahead of anybody
     return found
@@ -222,7 +233,7 @@ def _clock_s(survey: Survey, members: dict[int, Standing], have: dict[int, Entry
     return min(oldest, min(heard, default=oldest))
 
 
-def _keep_only_the_root(survey: Survey, op: PendingOp) -> None:
+def keep_only_the_root(survey: Survey, op: PendingOp) -> None:
     """Receivers of a broadcast or scatter wait for its root alone while the root is not there."""
     if op.op not in bounds.ROOT_SENDS:
         return

@@ -44,7 +44,15 @@ class PendingOp:
 
     @property
     def sort_key(self) -> tuple[str, str, int, int]:
-        return (self.form.value, self.gid, -1 if self.seq is None else self.seq, min(self.have))
+        return (self.form, self.gid, -1 if self.seq is None else self.seq, min(self.have))
+
+
+def first_name(have: dict[int, Entry | None]) -> str:
+    """What the first member that knows it calls the operation."""
+    for entry in have.values():
+        if entry is not None and entry.op:
+            return entry.op
+    return ""
 
 
 _DEFAULT_NAMES = frozenset({"", "0", "default_pg"})

@@ -76,7 +76,7 @@ def has_restarted(survey: Survey, rank: int) -> bool:
     if beat is None or beat.is_initialised or not any(w.what == INIT for w in beat.waits):
         return False
     is_file = any(wait.detail.startswith("file:") for wait in beat.waits)
-    return rank in survey.members_of_used(1 if is_file else -1)
+    return rank in survey.outsiders_of_used(1 if is_file else -1)
 
 
 def _op(survey: Survey, call: Call, inside: Waits) -> PendingOp:

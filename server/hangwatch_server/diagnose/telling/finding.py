@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import heapq
 from collections.abc import Collection, Sequence
 
 from hangwatch_server import ranges
 from hangwatch_server.diagnose.blame import certainty, culprits
 from hangwatch_server.diagnose.blame.culprits import Judged
 from hangwatch_server.diagnose.calls import shift
-from hangwatch_server.diagnose.coverage import coverage
 from hangwatch_server.diagnose.pending import ops
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.survey import Survey
@@ -80,7 +80,7 @@ def finding(waiting: WaitGraph, item: Judged) -> Finding:
             *(Evidence(kind="calls", text=text) for text in words),
         ),
         hints=hints.of(case),
-        coverage=coverage(looked.snapshot),
+        coverage=looked.coverage(),
         is_hard=certainty.is_hard(waiting, item.root, item.kind, item.op, item.ranks),
         stalled_s=item.op.stalled_s,
         shift=shifted,
@@ -107,15 +107,13 @@ def _way(
 
 def edges(waiting: WaitGraph, item: Judged) -> tuple[WaitEdge, ...]:
     """Who waits for whom, nearest to the root first."""
-    near = {id(op) for op in (*item.root.ops, *item.root.feeds)}
-    size = len(waiting.ranks)
-    mine = [
-        op
-        for index, op in enumerate(waiting.pending)
-        if size + index in item.root.reached or id(op) in near
-    ]
-    mine.sort(key=lambda op: (id(op) not in near, -len(op.have)))
-    return tuple(_edge(waiting.survey, op) for op in mine[: waiting.survey.settings.max_edges])
+    near = {id(op): op for op in (*item.root.ops, *item.root.feeds)}
+    first = sorted(near.values(), key=lambda op: (-len(op.have), op.sort_key))
+    size, most = len(waiting.ranks), waiting.survey.settings.max_edges
+    behind = sorted(node - size for node in item.root.reached if node >= size)
+    further = (op for index in behind if id(op := waiting.pending[index]) not in near)
+    shown = [*first, *heapq.nsmallest(most, further, key=lambda op: -len(op.have))][:most]
+    return tuple(_edge(waiting.survey, op) for op in shown)
 
 
 def _edge(looked: Survey, op: PendingOp) -> WaitEdge:

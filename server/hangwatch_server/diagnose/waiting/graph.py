@@ -58,15 +58,32 @@ def sinks(successors: Successors, predecessors: Successors | None = None) -> lis
     ends = [node for node, children in enumerate(successors) if not children]
     before = reach(reverse(successors) if predecessors is None else predecessors, ends)
     rest = [node for node in range(len(successors)) if node not in before]
-    place = {node: number for number, node in enumerate(rest)}
-    inner = [[place[child] for child in successors[node]] for node in rest]
-    closed = [[rest[number] for number in members] for members in _closed(inner)]
-    return sorted([*([node] for node in ends), *closed])
+    closed = _closed(_inside(successors, rest))
+    return sorted([*([node] for node in ends), *([rest[n] for n in members] for members in closed)])
 
 
-def cycles(successors: Successors) -> list[list[int]]:
-    """Components of several nodes, successors before predecessors."""
-    return [members for members in components(successors) if len(members) > 1]
+def cycles(successors: Successors, predecessors: Successors | None = None) -> list[list[int]]:
+    """Components of several nodes, successors before predecessors.
+
+    Nodes that lead to no cycle are peeled off first, which mostly leaves nothing to search.
+    """
+    before = reverse(successors) if predecessors is None else predecessors
+    ways_on = [len(children) for children in successors]
+    peeled = [node for node, number in enumerate(ways_on) if number == 0]
+    for node in peeled:  # grows as more nodes are left without a way on
+        for parent in before[node]:
+            ways_on[parent] -= 1
+            if ways_on[parent] == 0:
+                peeled.append(parent)
+    rest = [node for node, number in enumerate(ways_on) if number > 0]
+    found = components(_inside(successors, rest))
+    return [[rest[number] for number in members] for members in found if len(members) > 1]
+
+
+def _inside(successors: Successors, nodes: list[int]) -> list[list[int]]:
+    """The graph of these nodes alone, numbered by their places in the list."""
+    place = {node: number for number, node in enumerate(nodes)}
+    return [[place[child] for child in successors[node] if child in place] for node in nodes]
 
 
 def _closed(successors: Successors) -> list[list[int]]:

@@ -68,7 +68,7 @@ def is_blind(survey: Survey, rank: int) -> bool:
     """Whether its groups went on after it was last heard: its agent is lost, it was not stuck."""
     beat = survey.beat(rank)
     if beat is None:
-        return rank in survey.members_of_used(1)  # never heard, but it has taken part
+        return rank in survey.outsiders_of_used(1)  # never heard, but it has taken part
     for group in beat.groups:
         members = survey.standings.get(group.gid, {})
         held = members.get(rank)
@@ -89,7 +89,7 @@ def _cycle_root(waiting: WaitGraph, members: list[int]) -> Root:
 def _proven_cycles(waiting: WaitGraph, found: list[Root]) -> Iterator[Root]:
     """Cycles that lead on to silent ranks alone: who waits for all of a cycle is stuck in it."""
     explained = set().union(*(root.reached for root in found))
-    for members in graph.cycles(waiting.successors):
+    for members in graph.cycles(waiting.successors, waiting.predecessors):
         if explained.isdisjoint(members):
             root = _cycle_root(waiting, members)
             explained |= root.reached

@@ -7,6 +7,7 @@ proof. How the roots are found in the graph is in `roots`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hangwatch_server.diagnose.calls import mismatch
@@ -70,17 +71,16 @@ def build(survey: Survey) -> WaitGraph:
     pending.extend(ras.pending(survey, pending) or seen.pending(survey))
     pending.sort(key=lambda op: op.sort_key)
     votes = mismatch.mark(survey, pending)
-    edges = waits.of_ranks(survey, pending)
-    waits.queued_behind(survey, pending, edges)
-    ranks = sorted(_touched(pending))
+    fronts = waits.fronts(pending)
+    edges = waits.of_ranks(survey, pending, fronts)
+    waits.queued_behind(survey, pending, fronts, edges)
+    ranks = sorted(_touched(pending, fronts))
     node_of = {rank: node for node, rank in enumerate(ranks)}
-    successors: list[list[int]] = [[] for _ in range(len(ranks) + len(pending))]
-    for rank, indices in edges.items():
-        successors[node_of[rank]] = [len(ranks) + index for index in indices]
-    for index, op in enumerate(pending):
-        if not op.is_mismatch:
-            holders = op.absent + op.holding or op.unknown
-            successors[len(ranks) + index] = [node_of[rank] for rank in holders]
+    size = len(ranks)
+    successors = [[size + index for index in edges.get(rank, ())] for rank in ranks]
+    for op in pending:
+        holders = () if op.is_mismatch else op.absent + op.holding or op.unknown
+        successors.append([node_of[rank] for rank in holders])
     return WaitGraph(survey, ranks, pending, votes, successors, graph.reverse(successors), node_of)
 
 
@@ -88,8 +88,8 @@ def blockers(op: PendingOp) -> tuple[int, ...]:
     return op.absent + op.unknown + op.holding
 
 
-def _touched(pending: list[PendingOp]) -> set[int]:
-    ranks: set[int] = set()
+def _touched(pending: list[PendingOp], waiting: Iterable[int]) -> set[int]:
+    ranks = set(waiting)
     for op in pending:
-        ranks.update(op.have, op.absent, op.unknown, op.holding)
+        ranks.update(op.absent, op.unknown, op.holding)
     return ranks

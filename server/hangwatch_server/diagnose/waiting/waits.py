@@ -25,19 +25,30 @@ _RECORDED_AS = {
 }
 
 
-def of_ranks(survey: Survey, pending: list[PendingOp]) -> dict[int, list[int]]:
-    """Indices into `pending` per waiting rank."""
-    fronts: dict[int, list[int]] = {}
+def fronts(pending: list[PendingOp]) -> dict[int, list[int]]:
+    """Indices into `pending` per rank: all that it is in."""
+    found: dict[int, list[int]] = {}
     for index, op in enumerate(pending):
         for rank in op.have:
-            fronts.setdefault(rank, []).append(index)
+            if rank in found:
+                found[rank].append(index)
+            else:
+                found[rank] = [index]
+    return found
+
+
+def of_ranks(
+    survey: Survey, pending: list[PendingOp], fronts: dict[int, list[int]]
+) -> dict[int, list[int]]:
+    """Indices into `pending` per waiting rank: those of its fronts that it waits in."""
+    plain = survey.well - survey.with_stacks
     edges: dict[int, list[int]] = {}
     for rank, mine in fronts.items():
-        is_plain = len(mine) == 1 and rank in survey.well and rank not in survey.with_stacks
-        entry = pending[mine[0]].have[rank] if is_plain else None
-        if is_plain and (entry is None or entry.is_started is None):
-            edges[rank] = mine  # nothing to choose from, and nothing that speaks against it
-            continue
+        if len(mine) == 1 and rank in plain:
+            entry = pending[mine[0]].have[rank]
+            if entry is None or entry.is_started is None:
+                edges[rank] = mine  # nothing to choose from, and nothing that speaks against it
+                continue
         chosen = _of_rank(survey, pending, rank, mine)
         if chosen:
             edges[rank] = chosen
@@ -85,15 +96,18 @@ def _running(pending: list[PendingOp], rank: int, mine: list[int]) -> list[int] 
     return [index for index, entry in known if entry.is_started]
 
 
-def queued_behind(survey: Survey, pending: list[PendingOp], edges: dict[int, list[int]]) -> None:
+def queued_behind(
+    survey: Survey,
+    pending: list[PendingOp],
+    fronts: dict[int, list[int]],
+    edges: dict[int, list[int]],
+) -> None:
     """Let ranks whose GPU is at an earlier call hold up the later ones that they have queued."""
-    fronts: dict[int, list[int]] = {}
-    for index, op in enumerate(pending):
-        for rank in op.have:
-            fronts.setdefault(rank, []).append(index)
     for rank, mine in fronts.items():
+        if len(mine) < 2:
+            continue
         at = edges.get(rank)
-        if len(mine) < 2 or at is None or not is_in_queue_order(survey, pending, rank, mine):
+        if at is None or not is_in_queue_order(survey, pending, rank, mine):
             continue
         for index in mine:
             if index not in at and rank not in pending[index].holding:

@@ -124,6 +124,7 @@ def _lost(case: Case, lost: list[RankView]) -> Judgement:
     """After a minute the silent node is the cause, if we still hear half of all nodes.
 
     A minute in which we looked: after a break of our own every node has been silent for as long.
+    And one in which the others waited: an agent may be lost long before its ranks are late once.
     """
     nodes = {v.node for v in case.snapshot.ranks.values() if v.node}
     live = {v.node for v in case.snapshot.ranks.values() if v.node and v.link is Link.LIVE}
@@ -133,7 +134,7 @@ def _lost(case: Case, lost: list[RankView]) -> Judgement:
     silent_s = min(view.age_s for view in lost)
     if looked_s < silent_s and case.memory.has_looked_away:
         silent_s = looked_s
-    if is_ours or silent_s < case.settings.node_lost_s:
+    if is_ours or min(silent_s, case.stalled_s) < case.settings.node_lost_s:
         return State.UNKNOWN, f"node {names} is waited for and not heard", None
     return State.HUNG, f"node {names} has been silent while others wait for its ranks", None
 
@@ -150,12 +151,12 @@ def _held_up(case: Case) -> tuple[State, str]:
         doubt = _doubt(case, motions, hang_s)
         if doubt is not None:
             return State.SUSPECTED, doubt
-        if Motion.FROZEN in motions:
+        if Motion.FROZEN in motions and not _may_wait_for_another(case, motions):
             return State.HUNG, f"a culprit is frozen, and nothing moved for {case.stalled_s:.0f} s"
     if case.stalled_s >= hang_s:
         return State.HUNG, f"the stall has lasted {hang_s:.0f} s"
     if Motion.WORKING in motions and case.stalled_s >= case.limits.confirm_after_s:
-        return State.SLOW, "the culprit works, but holds the others up"
+        return State.SLOW, "a culprit works, but holds the others up"
     return State.SUSPECTED, f"no progress for {case.limits.suspect_after_s:.0f} s"
 
 
@@ -179,14 +180,30 @@ def _doubt(case: Case, motions: list[Motion], hang_s: float) -> str | None:
     return None
 
 
+def _may_wait_for_another(case: Case, motions: list[Motion]) -> bool:
+    """As ranks do that poll a file while one of them prepares the data, all away from the others.
+
+    Not for ever: see `phase_frozen_s`. A cycle has no such order, and who is stopped waits for
+    nobody.
+    """
+    if case.finding.kind is not Kind.MISSING_RANKS or _has_stopped(case):
+        return False
+    is_young = case.stalled_s < max(case.settings.phase_frozen_s, case.limits.confirm_after_s)
+    return is_young and Motion.WORKING in motions
+
+
 def _has_stopped(case: Case) -> bool:
     return any(view.beat and view.beat.process.state in "TtZX" for view in case.views())
 
 
 def _hang_after_s(case: Case) -> float:
-    latest_s = limits.latest(case.snapshot, case.finding, case.settings)
     hang_s = max(case.settings.hang_after_s, case.limits.confirm_after_s)
-    return hang_s if latest_s is None else min(hang_s, latest_s)
+    latest_s = limits.latest(case.snapshot, case.finding, case.settings)
+    timeout_s = limits.latest_timeout_s(case.snapshot, case.finding)
+    if latest_s is None or timeout_s is None:
+        return hang_s
+    # A short timeout leaves no such reserve: a rank that works has half of it in any case.
+    return min(hang_s, max(latest_s, timeout_s / 2))
 
 
 def _in_phase(case: Case, current: Phase, is_frozen: bool) -> tuple[State, str] | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from hangwatch_agent.wire import GroupBeat, RankBeat
 from hangwatch_server.diagnose import coverage, hardware, process, standing
+from hangwatch_server.diagnose.bounds import Bound
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.settings import DiagnoseSettings
 from hangwatch_server.diagnose.standing import Standings
@@ -53,6 +54,7 @@ class Survey:
     # Worked out when somebody asks: groups by stem, size and epoch (see `calls.siblings`).
     alike: dict[tuple[str, int, int], list[GroupView]] = field(default_factory=dict)
     _coverage: Coverage | None = None
+    bounds: dict[str, Bound] = field(default_factory=dict)  # by gid, as far as they were asked for
     _used: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def view(self, rank: int) -> RankView | None:

@@ -226,10 +226,13 @@ def _unproven(survey: Survey, rank: int, fate: Fate) -> str:
 
 
 def _clock_s(survey: Survey, members: dict[int, Standing], have: dict[int, Entry | None]) -> float:
-    """Age of the oldest front while no member advances; silent members do not count."""
+    """Age of the oldest front while no member advances.
+
+    Members that are silent, or whose numbers contradict each other, tell of no advance.
+    """
     oldest = max([members[rank].stall_s for rank in have])
     silent = survey.silent
-    heard = [held.stall_s for rank, held in members.items() if rank not in silent]
+    heard = [held.stall_s for rank, held in members.items() if rank not in silent and held.is_sane]
     return min(oldest, min(heard, default=oldest))
 
 

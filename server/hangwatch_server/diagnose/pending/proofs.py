@@ -37,6 +37,14 @@ def of_group(survey: Survey, members: dict[int, Standing]) -> Proof:
     return Proof(bound, doubted)
 
 
+def bound_of(survey: Survey, gid: str) -> Bound:
+    """The bound of a group that is reported; worked out once, since many silent ranks ask."""
+    known = survey.bounds.get(gid)
+    if known is None:
+        known = survey.bounds[gid] = of_group(survey, survey.standings[gid]).bound
+    return known
+
+
 def _claimed(members: dict[int, Standing]) -> tuple[int, int, frozenset[int]]:
     """The most that anybody claims to be past, the least that one has entered, and the insane."""
     claimed, lowest, insane = -1, 2**63, _NOBODY

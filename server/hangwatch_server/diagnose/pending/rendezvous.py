@@ -113,7 +113,9 @@ def _levels(survey: Survey, call: Call, inside: Waits, expected: int) -> dict[Le
     connecting = [rank for rank, (wait, _) in inside.items() if wait.stage == "store"]
     if len(connecting) < len(inside):  # the others are through, so the store can be reached
         levels[Level.AT_STORE] = sorted(rank for rank in connecting if rank != _STORE_HOST)
-    levels[Level.AT_STORE] = sorted({*levels[Level.AT_STORE], *_elsewhere(inside)})
+    behind = {*levels[Level.AT_STORE], *_elsewhere(inside)}
+    # Somebody must be there to wait for them; all of them behind means that nobody is.
+    levels[Level.AT_STORE] = sorted(behind) if len(behind) < len(inside) else []
     return levels
 
 

@@ -109,14 +109,20 @@ def reverse(successors: Successors) -> list[list[int]]:
 
 def reach(neighbours: Successors, starts: Iterable[int]) -> set[int]:
     """Every node reachable from `starts`, themselves included."""
-    seen = set(starts)
-    stack = list(seen)
+    seen: set[int] = set()
+    grow(neighbours, seen, starts)
+    return seen
+
+
+def grow(neighbours: Successors, seen: set[int], starts: Iterable[int]) -> None:
+    """Add what is reachable from `starts`; all that `seen` leads to must be in it already."""
+    stack = list(set(starts) - seen)
+    seen.update(stack)
     while stack:
         for node in neighbours[stack.pop()]:
             if node not in seen:
                 seen.add(node)
                 stack.append(node)
-    return seen
 
 
 def shortest_path(successors: Successors, start: int, goals: frozenset[int]) -> list[int]:

@@ -36,6 +36,16 @@ class Root:
     vote: Vote | None = None
     notes: list[int] = field(default_factory=list)  # silent ranks that may also be missing
     competing: int = 0
+    _fed: set[int] = field(default_factory=set)  # ids of `feeds`: a root can have thousands
+
+    def __post_init__(self) -> None:
+        self._fed.update(map(id, self.feeds))
+
+    def feed(self, ops: Iterable[PendingOp]) -> None:
+        """Add the operations that are not among its feeds yet."""
+        fresh = [op for op in ops if id(op) not in self._fed]
+        self.feeds.extend(fresh)
+        self._fed.update(map(id, fresh))
 
 
 def of(waiting: WaitGraph) -> list[Root]:
@@ -74,7 +84,7 @@ def is_blind(survey: Survey, rank: int) -> bool:
         held = members.get(rank)
         if held is None or held.entered is None or held.is_exact:
             continue
-        if proofs.of_group(survey, members).bound.seq > held.entered:
+        if proofs.bound_of(survey, group.gid).seq > held.entered:
             return True
     return False
 
@@ -138,10 +148,9 @@ def _rank_roots(waiting: WaitGraph, nodes: list[int], *, is_certain: bool) -> li
 
 
 def _absorb(root: Root, other: Root) -> None:
-    known = {id(op) for op in root.feeds}
     root.ranks.extend(other.ranks)
     root.notes.extend(other.notes)
-    root.feeds.extend(op for op in other.feeds if id(op) not in known)
+    root.feed(other.feeds)
     root.reached |= other.reached
 
 
@@ -202,11 +211,8 @@ def _add_notes(waiting: WaitGraph, root: Root, presumed: dict[int, list[int]]) -
 
 def _join(waiting: WaitGraph, root: Root, node: int) -> None:
     root.ranks.append(waiting.ranks[node])
-    known = {id(op) for op in root.feeds}
-    root.feeds.extend(op for op in _feeds(waiting, node) if id(op) not in known)
-    fresh = [n for n in (node, *waiting.predecessors[node]) if n not in root.reached]
-    if fresh:
-        root.reached |= graph.reach(waiting.predecessors, fresh)
+    root.feed(_feeds(waiting, node))
+    graph.grow(waiting.predecessors, root.reached, (node,))
 
 
 def _overlaps(waiting: WaitGraph, root: Root, node: int) -> bool:

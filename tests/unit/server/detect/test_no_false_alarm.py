@@ -236,3 +236,36 @@ def test_agent_that_is_late_while_its_rank_evaluates_makes_no_hang() -> None:
     clock = Clockwork(beats, finding).run_to(404).run(420, since_s=405)
 
     assert State.HUNG not in clock.states()
+
+
+def test_short_wait_for_a_rank_whose_agent_was_lost_long_before_raises_nothing() -> None:
+    """Its collectives went on without its agent; now it takes forty seconds once."""
+
+    def beats(at_s: float) -> list[RankView]:
+        views = stuck()(at_s)
+        return [*views[:2], view(beat(2), link=Link.LOST, age_s=600.0 + at_s), views[3]]
+
+    clock = Clockwork(beats, finding).run(40)
+
+    assert clock.states() == [State.UNKNOWN]
+
+
+def test_rank_that_polls_while_another_prepares_the_data_raises_nothing() -> None:
+    def stacks(at_s: float) -> dict[int, tuple[Activity, str]]:
+        polls, prepares = "lock.py:7 in poll", f"data.py:{at_s:g} in prepare"
+        return {2: (Activity.USER_CODE, prepares), 3: (Activity.USER_CODE, polls)}
+
+    def found(at_s: float) -> Finding:
+        return finding(at_s, (2, 3), waiting="0-1")
+
+    clock = Clockwork(stuck(facts(cpu=0.9)), found, stacks)
+
+    assert State.HUNG not in clock.run(100).states()
+    assert clock.at(100).state is State.SLOW
+    assert clock.run(130, since_s=101).first(State.HUNG) == 120
+
+
+def test_working_rank_has_half_of_a_short_group_timeout() -> None:
+    clock = Clockwork(stuck(facts(cpu=0.9), timeout_s=60.0), finding).run(35)
+
+    assert clock.first(State.HUNG) == 30

@@ -154,3 +154,23 @@ def test_new_group_that_one_rank_skips_names_it() -> None:
         "3",
         "new_group",
     )
+
+
+def test_ranks_that_are_all_behind_each_other_at_the_store_blame_nobody() -> None:
+    """Two connect to the usual port, a third has met its peers at another."""
+    at_store = [
+        make.rank(rank, waits=(store_wait("tcp://a:29500", "store"),), is_initialised=False)
+        for rank in (1, 2)
+    ]
+    other = make.rank(3, waits=(store_wait("tcp://a:29600", "group"),), is_initialised=False)
+
+    found = diagnose(make.snapshot([make.rank(0), *at_store, other], []))[0]
+
+    assert (found.kind, found.culprit_ranks) == (Kind.INCOMPLETE_RENDEZVOUS, "")
+    assert found.waiting == "1-3"
+
+
+def store_wait(detail: str, stage: str) -> wire.InitWait:
+    return wire.InitWait(
+        what="init_process_group", age_s=15.0, expected=4, detail=detail, stage=stage
+    )

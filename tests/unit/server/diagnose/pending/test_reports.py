@@ -171,3 +171,15 @@ def test_lost_node_is_suspected_before_a_silent_rank_beside_others_that_are_hear
 
     assert found[0].culprit_ranks == "2-3"
     assert all(culprit.condition is Condition.NODE_LOST for culprit in found[0].culprits)
+
+
+def test_rank_whose_numbers_contradict_each_other_does_not_set_the_clock_of_its_group_back() -> (
+    None
+):
+    impossible = make.at("world", 3, make.entry(2**53 + 1))
+    others = [make.rank(number, make.at("world", 3, 4)) for number in (0, 1)]
+
+    found = diagnose(make.snapshot([*others, make.rank(2, impossible)], [make.world(0, 1, 2)]))[0]
+
+    assert found.stalled_s >= 12.0
+    assert found.confidence < 0.6

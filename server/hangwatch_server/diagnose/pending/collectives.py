@@ -200,7 +200,7 @@ def _arrival(
         return "holding" if is_blocking else "done"
     if held is not None and held.is_exact and fate is Fate.ALIVE:
         return "absent"
-    return _unproven(survey, rank, fate)
+    return "unknown" if _may_have_left(survey, rank, have) else _unproven(survey, rank, fate)
 
 
 def _arrived_state(fate: Fate, front: Entry | None, is_proven: bool) -> str:
@@ -211,6 +211,18 @@ def _arrived_state(fate: Fate, front: Entry | None, is_proven: bool) -> str:
     if front is not None and front.is_started is False:
         return "unknown" if fate in _UNHEARD else "holding"
     return "have"
+
+
+def _may_have_left(survey: Survey, rank: int, have: dict[int, Entry | None]) -> bool:
+    """Whether a rank that ended well may have done its part of a call that some leave early.
+
+    Who contributes to a gather may be done, and past destroy_process_group, before others come.
+    """
+    beat = survey.beat(rank)
+    if beat is None or not (beat.is_destroyed or beat.process.exit_code == 0):
+        return False
+    op = next((entry.op for entry in have.values() if entry is not None and entry.op), "")
+    return op in bounds.ROOTED
 
 
 def _unproven(survey: Survey, rank: int, fate: Fate) -> str:

@@ -7,7 +7,7 @@ from tests.unit.server.diagnose import builders as make
 
 from hangwatch_agent import wire
 from hangwatch_server.diagnose import diagnose, path
-from hangwatch_server.model import Activity, Condition, Finding, Kind, Link, Snapshot
+from hangwatch_server.model import Activity, Condition, Finding, Kind, Link, RankView, Snapshot
 
 
 def one_missing(culprit: object, *, size: int = 4) -> Snapshot:
@@ -393,3 +393,22 @@ def test_two_faults_far_apart_are_two_findings_that_know_of_each_other() -> None
         ("3", [1]),
     ]
     assert any(item.text.startswith("Apart from that: Rank 3") for item in found[0].evidence)
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        make.rank(1, is_destroyed=True),
+        make.rank(1, make.at("world", 30), facts=make.process("gone", exit_code=0)),
+    ],
+)
+def test_rank_that_may_have_done_its_part_of_a_gather_and_left_is_not_named(
+    left: RankView,
+) -> None:
+    waiting = [make.rank(number, make.at("world", 30, 31, op="gather")) for number in (0, 2)]
+    absent = make.rank(3, make.at("world", 30, op="gather"))
+
+    found = diagnose(make.snapshot([*waiting, left, absent], [make.world(0, 1, 2, 3)]))[0]
+
+    assert (found.kind, found.culprit_ranks) == (Kind.MISSING_RANKS, "3")
+    assert not found.is_hard

@@ -45,6 +45,8 @@ def is_matched(beat: RankBeat, own: RankBeat, call: Call) -> bool | None:
     posted = _posted(beat, call.gid, own.rank, is_send=is_receive)
     if call.seq is None:
         return False if not posted and standing.has_probe(beat) else None
+    if 0 < _posted(own, call.gid, beat.rank, is_send=not is_receive) < call.seq:
+        return None  # in a call that it never posted, by its own count: neither proves anything
     if is_receive:
         taken = _posted(own, call.gid, ANY_PEER, is_send=False)
         if call.seq <= posted < call.seq + taken:

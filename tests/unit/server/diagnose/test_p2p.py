@@ -111,3 +111,12 @@ def test_batch_waits_for_all_of_its_members() -> None:
     wrong = view(2, counts=(count(0, 1, is_send=True),), outside=True)
 
     assert found(batch, right, wrong) == (Kind.UNMATCHED_P2P, "2")
+
+
+def test_rank_that_claims_a_receive_beyond_its_own_count_blames_nobody_for_sure() -> None:
+    receiver = view(0, call("recv", 1, 9), counts=(count(1, 4, is_send=False, done=3),))
+    sender = view(1, counts=(count(0, 4, is_send=True),))
+
+    finding = diagnose(make.snapshot([receiver, sender], [make.world(0, 1)]))[0]
+
+    assert finding.confidence < 0.6

@@ -215,7 +215,7 @@ def _slow(scene: scenes.Scene) -> None:
         evidence=(
             _told(
                 "straggler",
-                "Rank 3 arrived last in 41 of the last 60 waits of group dp-0, usually 2.4 s after "
+                "Rank 3 arrived last in 41 of the last 60 waits of dp-0, usually 2.4 s after "
                 "the others.",
             ),
         ),
@@ -236,8 +236,8 @@ def _restarts(scene: scenes.Scene) -> None:
         evidence=(
             _told(
                 "restarts",
-                "Attempts 2 and 3 stood still at the same place (rank 3, all_reduce of group "
-                "default_pg, train.py:88 in __getitem__): a restart alone has not helped.",
+                "Attempts 2 and 3 stood still at the same place (rank 3, all_reduce of the "
+                "default group, train.py:88 in __getitem__): a restart alone has not helped.",
             ),
             _told(
                 "restarts",
@@ -317,5 +317,6 @@ def _left(scene: scenes.Scene) -> None:
         evidence=(
             _told("node", "Rank 5 is not heard at this time."),
             _told("node", "Ranks 4-7 are silent: nobody can say whether they arrived."),
+            _told("state", "Unknown: node node-b is waited for and not heard."),
         ),
     )

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from hangwatch_server.detect import words
 from hangwatch_server.detect.memory import Arrival, Memory, Stall
 from hangwatch_server.detect.settings import DetectSettings
 from hangwatch_server.model import Evidence, Finding, Kind
@@ -80,7 +81,7 @@ def evidence(arrivals: Sequence[Arrival], s: DetectSettings) -> tuple[Evidence, 
             kind="straggler",
             text=(
                 f"Rank {item.rank} arrived last in {item.last} of the last {item.waits} waits"
-                f"{f' of group {item.group}' if item.group else ''},"
+                f"{f' of {words.group(item.group)}' if item.group else ''},"
                 f" usually {item.wait_s:.1f} s after the others."
             ),
         )

@@ -1,8 +1,7 @@
 """Which function of which file shows which activity: the tables behind `activity`, nothing else.
 
 Names are those of torch 2.13 and of the standard library of Python 3.11; older names that still
-occur
-in the field are kept beside them.
+occur in the field are kept beside them.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from hangwatch_server.detect import Decision
 from hangwatch_server.model import (
     Action,
     Coverage,
+    Evidence,
     Finding,
     Kind,
     Limits,
@@ -77,7 +78,7 @@ def build(
         edges=shown.edges,
         cycle=shown.cycle,
         sides=shown.sides,
-        evidence=(*shown.evidence, *decision.evidence),
+        evidence=(*shown.evidence, *decision.evidence, *_reason(shown, decision)),
         hints=shown.hints,
         coverage=shown.coverage,
         action=Action(),
@@ -158,6 +159,14 @@ def _summary(finding: Finding, decision: Decision) -> str:
     if finding.summary:
         return finding.summary
     return _QUIET.get(decision.state) or decision.reason or "Not enough is known of this job."
+
+
+def _reason(finding: Finding, decision: Decision) -> tuple[Evidence, ...]:
+    """Why the state is what it is, where the summary tells of the finding alone."""
+    if not finding.summary or not decision.reason or decision.is_over:
+        return ()
+    state = decision.state.value.replace("_", " ").capitalize()
+    return (Evidence(kind="state", text=f"{state}: {decision.reason}."),)
 
 
 def _incident(previous: Verdict | None, attempt: int) -> str | None:

@@ -36,7 +36,7 @@ def test_twenty_waits_are_needed_to_name_anybody() -> None:
 def test_straggler_of_one_group_is_named_with_its_group() -> None:
     seen = waits(*[3] * 25, group="tp-0") + waits(*range(10, 70), group="dp-1")
 
-    assert "25 of the last 25 waits of group tp-0" in arrivals.evidence(seen, SETTINGS)[0].text
+    assert "25 of the last 25 waits of tp-0" in arrivals.evidence(seen, SETTINGS)[0].text
 
 
 def test_worst_straggler_comes_first() -> None:

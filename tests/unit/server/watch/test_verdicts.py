@@ -167,3 +167,12 @@ def test_verdict_names_the_culprits_of_causes_that_stand_beside_the_main_one() -
 
     assert [culprit.rank for culprit in made.culprits] == [2, 5]
     assert (made.culprit_ranks, made.waiting) == ("2,5", "0-1,3")
+
+
+def test_reason_of_the_state_stands_beside_what_the_finding_says() -> None:
+    meta, snapshot = scene()
+    slow = dataclasses.replace(decision(State.SLOW), reason="the culprit works")
+
+    shown = verdicts.build(meta, snapshot, finding(), slow, None, NOW)
+
+    assert [item.text for item in shown.evidence] == ["Slow: the culprit works."]

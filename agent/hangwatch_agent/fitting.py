@@ -23,7 +23,10 @@ def heartbeat(frame: wire.Heartbeat) -> tuple[wire.Heartbeat, bytes]:
     1. Answers of NCCL RAS go, the largest first, then old recorder entries. 2. So do counts, calls,
     children and all but one wait. 3. Of each rank's groups those stay that are waited in, then
     those that moved last; with them go the group descriptions that nobody refers to any more.
+    Groups beyond their number are described by the next heartbeats.
     """
+    if len(frame.groups) > wire.MAX_NEW_GROUPS:
+        frame = msgspec.structs.replace(frame, groups=frame.groups[: wire.MAX_NEW_GROUPS])
     data = wire.encode(frame)
     while len(data) > wire.MAX_FRAME_BYTES and frame.ras:
         largest = max(frame.ras, key=_members)

@@ -23,6 +23,7 @@ MAX_AGE_S = 10 * 365 * 86_400.0
 MAX_CALLS = 1024  # open calls of a rank
 MAX_PEERS = 16_384  # of a rank
 MAX_GROUPS_PER_RANK = 4096
+MAX_NEW_GROUPS = 8 * MAX_GROUPS_PER_RANK  # of one heartbeat
 MAX_ENTRIES = 64  # newest recorder entries that travel per group
 MAX_FRAMES_PER_STACK = 256
 MAX_THREADS = 256

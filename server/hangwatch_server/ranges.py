@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from hangwatch_server.errors import BadRangeError
 
@@ -26,6 +26,19 @@ def text(ranks: Iterable[int]) -> str:
 def parse(spec: str) -> tuple[int, ...]:
     """Expand range text to sorted ranks; raise BadRangeError with the offending part."""
     ranks: set[int] = set()
+    for span in _spans(spec):
+        ranks.update(span)
+    return tuple(sorted(ranks))
+
+
+def highest(spec: str) -> int | None:
+    """The highest rank without listing any, None without ranks; raise as `parse` does."""
+    return max((span[-1] for span in _spans(spec)), default=None)
+
+
+def _spans(spec: str) -> Iterator[range]:
+    """The parts of range text, at most MAX_RANKS in all, repeats included."""
+    count = 0
     for part in filter(None, (piece.strip() for piece in spec.split(","))):
         match = _PART.fullmatch(part)
         if match is None:
@@ -33,10 +46,10 @@ def parse(spec: str) -> tuple[int, ...]:
         first, last, step = (int(value) if value else None for value in match.groups())
         assert first is not None  # the pattern's first group is not optional
         span = range(first, (last if last is not None else first) + 1, step or 1)
-        if not span or step == 0 or len(ranks) + len(span) > MAX_RANKS:
+        count += len(span)
+        if not span or step == 0 or count > MAX_RANKS:
             raise BadRangeError(part)
-        ranks.update(span)
-    return tuple(sorted(ranks))
+        yield span
 
 
 def _run_end(ordered: list[int], start: int) -> int:

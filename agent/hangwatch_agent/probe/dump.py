@@ -20,7 +20,9 @@ COALESCED = "coalesced"
 MIXED = "coalesced_mixed"  # different operations in one region
 # nlohmann::json sorts keys, so every entry begins like this; without it the whole text is parsed.
 ENTRY_START = b'{"collective_seq_id":'
-_P2P = re.compile(r"(send|recv) (\d+)(?:->|<-)(\d+)")  # "nccl:recv 0<-1": ranks of the group
+_P2P = re.compile(
+    r"(send|recv) (\d{1,9})(?:->|<-)(\d{1,9})\b"
+)  # "nccl:recv 0<-1": ranks of the group
 
 
 class GroupDump:
@@ -162,8 +164,7 @@ def newest_first(answer: bytes) -> Iterator[dict[str, Any]]:
         start = answer.rfind(ENTRY_START, 0, limit)
         if start < 0:
             return
-        chunk = answer[start:limit] if limit < len(answer) else answer[start : start + 65536]
-        entry, _end = decoder.raw_decode(chunk.decode("utf-8", "replace"))
+        entry, _end = decoder.raw_decode(answer[start:limit].decode("utf-8", "replace"))
         yield entry
         limit = start
 

@@ -129,3 +129,12 @@ def test_look_at_a_process_of_very_many_deep_threads_fits() -> None:
     frame = wire.decode_from_agent(data)
     assert isinstance(frame, wire.Samples)
     assert frame.parts[0].stacks[0].threads == threads[: fitting.SURE_TO_FIT]
+
+
+def test_groups_beyond_their_number_wait_for_the_next_heartbeat() -> None:
+    groups = tuple(
+        wire.GroupInfo(gid=str(gid), launch="k", name="", description="", backend="", ranks="0")
+        for gid in range(wire.MAX_NEW_GROUPS + 3)
+    )
+
+    assert sent(beat(0, ()), groups=groups).groups == groups[:-3]

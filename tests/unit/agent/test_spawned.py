@@ -116,3 +116,20 @@ def test_agent_that_does_not_adopt_looks_at_none() -> None:
 
     assert shy.find(processes) == []
     assert shy.doubtful(0.0) is None
+
+
+def test_command_line_of_a_process_is_read_once() -> None:
+    read: list[int] = []
+
+    class Counting(Known):
+        def arguments(self, pid: int) -> tuple[str, ...]:
+            read.append(pid)
+            return super().arguments(pid)
+
+    _, processes = family()
+    finder = SpawnFinder(Counting({12: TRACKER, 13: TRACKER}, {}), adopt=True)
+
+    for _ in range(3):
+        finder.find(processes)
+
+    assert sorted(read) == [11, 12, 13]

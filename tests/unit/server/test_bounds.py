@@ -84,3 +84,21 @@ def test_part_over_a_limit_is_refused(changes: dict[str, object]) -> None:
 
     with pytest.raises(WireError):
         bounds.check_part(msgspec.structs.replace(part, **changes))
+
+
+def group(ranks: str) -> wire.GroupInfo:
+    return wire.GroupInfo(gid="a", launch="k", name="", description="", backend="", ranks=ranks)
+
+
+def test_very_many_large_groups_are_checked_without_listing_their_ranks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bounds.ranges, "parse", lambda spec: pytest.fail("it lists the ranks"))
+
+    bounds.check_ranges([group(f"0-{wire.MAX_WORLD_SIZE - 1}")] * 30_000)
+
+
+@pytest.mark.parametrize("ranks", ["", "x", "5-2", "0-9:0", "1,262144", "0-262144", "0-999999,1-9"])
+def test_rank_set_that_cannot_be_is_refused(ranks: str) -> None:
+    with pytest.raises(WireError):
+        bounds.check_ranges([group(ranks)])

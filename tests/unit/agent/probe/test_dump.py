@@ -189,3 +189,18 @@ def test_missing_fields_are_no_trouble() -> None:
     (found,) = dump.Dump(dump.newest_first(answer), ["0"], 8).groups["0"].collectives
 
     assert (found["seq"], found["op"], found["retired"]) == (3, "", False)
+
+
+def test_newest_call_may_list_very_many_tensors() -> None:
+    recorder = Recorder("nccl")
+    recorder.collective("0", 1)
+    recorder.collective("0", 2, "all_gather", output_sizes=[[4096, 4096]] * 9000)
+
+    assert seqs(told(recorder).collectives) == [1, 2]
+
+
+def test_peer_that_is_no_rank_is_passed_over() -> None:
+    recorder = Recorder("nccl")
+    recorder.p2p("0", 1, "send", 0, int("9" * 40))
+
+    assert told(recorder).p2p == []

@@ -27,6 +27,7 @@ from hangwatch_server.detect.settings import DetectSettings
 from hangwatch_server.model import Finding, Kind, Limits, Link, RankView, Snapshot, State
 
 Judgement = tuple[State, str, bool | None]
+_BY_CHANCE = "too few samples look stuck to rule out chance"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +167,7 @@ def _doubt(case: Case, motions: list[Motion], hang_s: float) -> str | None:
     if case.views() and all(view.link is Link.LATE for view in case.views()):
         return "the agent of the culprit is late: what it did since is not known yet"
     if case.bound is not None and not case.bound.is_met and not _has_stopped(case):
-        return "too few samples look stuck to rule out chance"
+        return _BY_CHANCE
     frozen_views = [
         view for view, how in zip(case.views(), motions, strict=True) if how is Motion.FROZEN
     ]
@@ -228,8 +229,9 @@ def _all_entered(case: Case) -> tuple[State, str]:
     if case.finding.culprits:
         return _held_up(case)
     hang_s = _hang_after_s(case)
-    is_proven = case.bound is None or case.bound.is_met
-    if Motion.FROZEN in case.motions() and case.stalled_s >= min(frozen_s, hang_s) and is_proven:
+    if case.bound is not None and not case.bound.is_met:
+        return State.SUSPECTED, _BY_CHANCE
+    if Motion.FROZEN in case.motions() and case.stalled_s >= min(frozen_s, hang_s):
         return State.HUNG, f"all members wait in the collective for {case.stalled_s:.0f} s"
     if case.stalled_s >= hang_s:
         return State.HUNG, f"the collective has not finished for {case.stalled_s:.0f} s"

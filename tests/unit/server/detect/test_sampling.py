@@ -13,7 +13,7 @@ from hangwatch_agent import wire
 from hangwatch_server import detect
 from hangwatch_server.detect import DetectSettings, sampling
 from hangwatch_server.detect.memory import Memory, Sampling
-from hangwatch_server.model import Activity, RankView, StackFacts, State
+from hangwatch_server.model import Activity, Kind, RankView, StackFacts, State
 
 SETTINGS = DetectSettings()
 INSIDE, OUTSIDE = Activity.COLLECTIVE, Activity.USER_CODE
@@ -148,3 +148,17 @@ def test_samples_closer_than_two_seconds_count_once() -> None:
     views = [bare(r, INSIDE, "x", 1.9, 1.9) for r in range(4)]
 
     assert sampling.observe(first, snapshot(views, 1.9), SETTINGS) == first
+
+
+def test_bare_ranks_that_are_mostly_seen_in_one_collective_are_not_hung_by_time_alone() -> None:
+    """A job that communicates most of the time: of six looks one shows another line."""
+    memory, states = Memory(), []
+    for second in range(0, 330, 2):
+        leaf = "train.py:12 in g" if second % 12 == 0 else "train.py:9 in f"
+        views = [bare(r, INSIDE, leaf, float(second), float(second)) for r in range(4)]
+        found = finding(float(second), (), kind=Kind.STALLED_COLLECTIVE, waiting="0-3")
+        memory, decision = detect.step(memory, snapshot(views, 1000.0 + second, 600.0), found)
+        states.append(decision.state)
+
+    assert State.SUSPECTED in states
+    assert State.HUNG not in states

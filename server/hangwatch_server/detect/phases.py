@@ -54,8 +54,12 @@ def goes_on_elsewhere(view: RankView, stalled_s: float, s: DetectSettings) -> bo
     """
     if view.beat is None or not view.beat.groups:
         return False
-    quiet_s = progress.quiet_s(view)
-    return quiet_s is not None and quiet_s < s.moving_counter_s <= stalled_s - quiet_s
+    heard_s = progress.quiet_s(view)
+    if heard_s is None:
+        return False
+    # As of its last heartbeat: an agent that restarts does not stop its ranks.
+    quiet_s = heard_s - view.age_s
+    return quiet_s < s.moving_counter_s <= stalled_s - heard_s
 
 
 def learned(snapshot: Snapshot, current: Phase | None) -> str:

@@ -233,7 +233,9 @@ def test_agent_that_is_late_while_its_rank_evaluates_makes_no_hang() -> None:
         views = stuck()(at_s)
         return [*views[:2], view(beat(2, min(at_s, 0.5)), None, link, age_s), views[3]]
 
-    clock = Clockwork(beats, finding).run_to(404).run(420, since_s=405)
+    clock = Clockwork(beats, finding).run_to(404)
+    clock.tick(404.8)  # not late yet, and yet its last call is five seconds ago
+    clock.run(420, since_s=405)
 
     assert State.HUNG not in clock.states()
 

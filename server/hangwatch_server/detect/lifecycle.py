@@ -14,8 +14,10 @@ Verdict = tuple[State, str]
 
 def ended(snapshot: Snapshot) -> Verdict | None:
     """Finished, failed or unknown once every rank of the job is gone; None while one is alive."""
+    if any(map(_is_watched, snapshot.ranks.values())):
+        return None
     beats = {rank: view.beat for rank, view in snapshot.ranks.items() if view.beat is not None}
-    if not beats or any(beat.process.state != "gone" for beat in beats.values()):
+    if not beats:
         return None
     if len(beats) < snapshot.world_size:
         return _partly_ended(snapshot, beats)
@@ -30,8 +32,9 @@ def ended(snapshot: Snapshot) -> Verdict | None:
 
 def is_over(snapshot: Snapshot) -> bool:
     """Whether every rank was reported and is gone."""
-    beats = [view.beat for view in snapshot.ranks.values()]
-    return bool(beats) and all(beat is not None and beat.process.state == "gone" for beat in beats)
+    beats = (view.beat for view in snapshot.ranks.values())
+    is_gone = (beat is not None and beat.process.state == "gone" for beat in beats)
+    return bool(snapshot.ranks) and all(is_gone)
 
 
 def _partly_ended(snapshot: Snapshot, beats: dict[int, wire.RankBeat]) -> Verdict:
@@ -68,7 +71,7 @@ def _main_threads_run(beats: list[wire.RankBeat], s: DetectSettings) -> bool:
 
 def blind(snapshot: Snapshot) -> Verdict | None:
     """Unknown while a rank that was heard before is heard no more; its groups may still go on."""
-    lost = [v.rank for v in snapshot.ranks.values() if _is_watched(v) and v.link is Link.LOST]
+    lost = [v.rank for v in snapshot.ranks.values() if v.link is Link.LOST and _is_watched(v)]
     if not lost:
         return None
     nodes = ", ".join(sorted({snapshot.ranks[rank].node for rank in lost})[:4])

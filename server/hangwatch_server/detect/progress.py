@@ -28,7 +28,7 @@ def quiet_s(view: RankView) -> float | None:
     if view.beat is None:
         return None
     if view.beat.groups:
-        return min(group.stall_s for group in view.beat.groups) + view.age_s
+        return min([group.stall_s for group in view.beat.groups]) + view.age_s
     still_s = kernel_still_s(view.beat.process)
     if still_s is None or view.beat.depth is not wire.Depth.BARE:
         return None
@@ -99,8 +99,12 @@ def _counted(snapshot: Snapshot) -> tuple[int, int]:
     for view in snapshot.ranks.values():
         if view.beat is None:
             continue
-        tally += sum(count.posted + count.done for count in view.beat.p2p) + (view.beat.step or 0)
-        calls = max(calls, max((group.counter for group in view.beat.groups), default=0))
+        tally += view.beat.step or 0
+        for count in view.beat.p2p:
+            tally += count.posted + count.done
+        for group in view.beat.groups:
+            if group.counter > calls:
+                calls = group.counter
     return tally, calls
 
 
@@ -108,7 +112,7 @@ def _age_s(memory: Memory, snapshot: Snapshot, finding: Finding) -> float | None
     """Age of the oldest stuck front; where nobody waits, of the newest movement of any rank."""
     if finding.kind not in (Kind.NONE, Kind.NO_PROGRESS):
         return finding.stalled_s
-    heard = (view for view in snapshot.ranks.values() if is_alive(view) and view.link is Link.LIVE)
+    heard = (view for view in snapshot.ranks.values() if view.link is Link.LIVE and is_alive(view))
     ages = [age for age in map(quiet_s, heard) if age is not None]
     if memory.tally_s is not None:
         ages.append(snapshot.taken_s - memory.tally_s)

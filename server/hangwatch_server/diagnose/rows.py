@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hangwatch_agent.wire import Depth, RankBeat
 from hangwatch_server import ranges
-from hangwatch_server.diagnose import process, survey
+from hangwatch_server.diagnose import garbage, survey
 from hangwatch_server.diagnose.pending import (
     collectives,
     monitored,
@@ -38,18 +38,30 @@ _RAS_LACK = (
 
 
 def rank_rows(snapshot: Snapshot, finding: Finding) -> tuple[RankRow, ...]:
+    with garbage.uncollected():
+        return _rank_rows(snapshot, finding)
+
+
+def _rank_rows(snapshot: Snapshot, finding: Finding) -> tuple[RankRow, ...]:
     looked = survey.survey(snapshot, DEFAULT)
     fronts = _first_waits(_all_pending(looked))
     culprits = {culprit.rank: culprit for culprit in finding.culprits}
     named = set(ranges.parse(finding.culprit_ranks))
     waiting = set(ranges.parse(finding.waiting))
     return tuple(
-        _rank_row(looked, view, _state(view, named, waiting), culprits.get(rank), fronts.get(rank))
+        _rank_row(
+            looked, view, _state(looked, view, named, waiting), culprits.get(rank), fronts.get(rank)
+        )
         for rank, view in sorted(snapshot.ranks.items())
     )
 
 
 def group_rows(snapshot: Snapshot) -> tuple[GroupRow, ...]:
+    with garbage.uncollected():
+        return _group_rows(snapshot)
+
+
+def _group_rows(snapshot: Snapshot) -> tuple[GroupRow, ...]:
     looked = survey.survey(snapshot, DEFAULT)
     by_gid = _by_group(_all_pending(looked))
     ordered = sorted(snapshot.groups.values(), key=lambda g: (-len(g.ranks), g.name, g.ranks))
@@ -91,8 +103,8 @@ def _first_waits(pending: Iterable[PendingOp]) -> dict[int, PendingOp]:
     return found
 
 
-def _state(view: RankView, named: set[int], waiting: set[int]) -> str:
-    fate = process.fate(view)
+def _state(looked: Survey, view: RankView, named: set[int], waiting: set[int]) -> str:
+    fate = looked.fate(view.rank)
     if view.rank in named:
         return "culprit"
     if view.beat is None:

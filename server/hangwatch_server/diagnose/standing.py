@@ -62,8 +62,10 @@ class Standings(Mapping[str, dict[int, Standing]]):
                 known.append(report)
             if gid in with_fronts:
                 continue
-            if group.finished is not None:  # NCCL's counters tell, whatever the entries say
-                with_fronts.add(gid)
+            finished = group.finished
+            if finished is not None:  # NCCL's counters tell, whatever the entries say
+                if (group.seq or 0) > finished or any(e.seq > finished for e in group.entries):
+                    with_fronts.add(gid)
             elif group.are_entries_current:
                 for entry in group.entries:
                     if not entry.is_retired:
@@ -106,7 +108,7 @@ def quiet_s(view: RankView) -> float:
     beat = view.beat
     if beat is None or not beat.groups:
         return float("inf")
-    return min(group.stall_s for group in beat.groups) + view.age_s
+    return min([group.stall_s for group in beat.groups]) + view.age_s
 
 
 def has_probe(beat: RankBeat | None) -> bool:

@@ -18,7 +18,7 @@ from hangwatch_server.diagnose.standing import Report
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.model import GroupView
 
-# What it has entered, what it has finished, and the entry that it waits in.
+# What it has entered, what it has finished, and the oldest entry that it has not.
 Place = tuple[int, int, Entry | None]
 
 
@@ -38,11 +38,11 @@ def pending(survey: Survey, group: GroupView, reports: list[Report]) -> PendingO
         entered, finished, front = place
         if front is None:
             absent[rank] = entered
-        elif have and entered != waits_in:
+        elif have and front.seq != waits_in:
             return None
         else:
             have[rank] = front
-            waits_in = entered
+            waits_in = front.seq
         if finished > completed:
             completed = finished
         if own.stall_s + age_s < stalled_s:
@@ -72,24 +72,27 @@ def _is_consistent(waits_in: int, completed: int, absent: dict[int, int]) -> boo
 
 
 def _place(own: GroupBeat) -> Place | None:
-    """None unless it tells by current entries in order, of which the last alone may be pending."""
-    if own.finished is not None or not own.are_entries_current or not 0.0 <= own.stall_s < inf:
+    """None unless its entries are current and in order, the finished ones first."""
+    if not own.are_entries_current or not 0.0 <= own.stall_s < inf or (own.seq or 0) < 0:
         return None
     newest = -1
     front = done = None
     for entry in own.entries:
-        if front is not None or entry.seq <= newest:
+        if entry.seq <= newest or (entry.is_retired and front is not None):
             return None
         newest = entry.seq
         if entry.is_retired:
             done = entry
-        else:
+        elif front is None:
             front = entry
     entered = max(newest, own.seq or 0)
-    if entered > standing.MAX_SEQ:
+    if entered > standing.MAX_SEQ or (done is not None and not bounds.proves_arrival(done.op)):
         return None
     if front is not None and (entered != newest or front.is_started is False):
         return None
-    if done is None:
-        return entered, -1, front
-    return (entered, done.seq, front) if bounds.proves_arrival(done.op) else None
+    completed = done.seq if done is not None else -1
+    if own.finished is not None:  # NCCL's own count may be ahead of the entries
+        before = front.seq - 1 if front is not None else entered
+        if not own.finished == max(completed, 0) == before:
+            return None
+    return entered, completed, front

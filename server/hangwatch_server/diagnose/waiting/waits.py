@@ -121,8 +121,8 @@ def is_in_queue_order(survey: Survey, pending: list[PendingOp], rank: int, mine:
         entry = op.have[rank]
         if entry is None or entry.is_started is not None or entry.record_id < 0:
             return False
-        held = survey.standings.get(op.gid, {}).get(rank)
-        if held is None or held.group.finished is None:
+        words = survey.words(rank, op.gid)
+        if words is None or words.finished is None:
             return False
     return True
 

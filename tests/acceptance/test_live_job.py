@@ -42,9 +42,15 @@ def calm(stage: Stage) -> Iterator[Calm]:
     try:
         until(lambda: scenes.verdict_in(stage, NAME, State.HEALTHY), 90, "the job is healthy")
         until(lambda: scenes.job(stage, NAME)["reporting"] == 4, 30, "all ranks report")
+        until(lambda: _have_probes(stage), 60, "all probes have written")
         yield Calm(stage, job)
     finally:
         job.stop()
+
+
+def _have_probes(stage: Stage) -> bool:
+    rows = scenes.ranks(stage, scenes.job(stage, NAME)["id"])
+    return {row["depth"] for row in rows} == {"probe"}
 
 
 @pytest.fixture(scope="module")
@@ -92,11 +98,15 @@ def test_status_is_a_table_for_people_and_json_for_machines(
 
 
 def test_stacks_of_a_running_job_name_its_code_and_ranks(calm: Calm, hangwatch: Hangwatch) -> None:
+    def steady() -> CompletedProcess[str] | None:
+        """All stacks of one capture: a rank that runs may change its stack while it is read."""
+        done = hangwatch("stacks", NAME)
+        return done if (done.returncode, done.stderr) == (0, "") else None
+
     with calm.undisturbed():
-        text = hangwatch("stacks", NAME)
+        text = until(steady, 60, "stacks of all ranks")
         tree = hangwatch("stacks", NAME, "--ranks", "2-3", "--json")
 
-    assert (text.returncode, text.stderr) == (0, "")
     assert "steady.py" in text.stdout
     assert "0-3" in text.stdout
     assert "steady.py" in tree.stdout

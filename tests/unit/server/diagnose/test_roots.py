@@ -60,6 +60,15 @@ def test_root_that_left_early_is_no_mismatch(op: str) -> None:
     assert (kind, culprits) == (Kind.STALLED_COLLECTIVE, "")
 
 
+def test_receiver_that_hands_on_to_an_absent_rank_is_no_mismatch() -> None:
+    """gloo broadcasts down a tree: the root and one branch are done, rank 1 waits for its leaf."""
+    absent = make.rank(3, make.at("world", 5))
+
+    found = named(gone(0, "broadcast"), inside(1, "broadcast", 0), gone(2, "broadcast"), absent)
+
+    assert found == (Kind.MISSING_RANKS, "3")
+
+
 def test_contributors_that_left_a_reduce_early_are_no_mismatch() -> None:
     kind, culprits = named(
         inside(0, "reduce", 0), gone(1, "reduce"), make.rank(2, make.at("world", 5))

@@ -12,7 +12,7 @@ import time
 import progress
 
 
-def resume_from_checkpoint() -> None:
+def skip_seen_samples() -> None:
     while True:
         time.sleep(60)
 
@@ -24,7 +24,7 @@ def main() -> None:
         if rank == 1:
             raise RuntimeError("the first attempt fails")
     elif rank == 0:
-        resume_from_checkpoint()
+        skip_seen_samples()
     progress.train(1000)
 
 

@@ -109,7 +109,8 @@ def _works(view: RankView, traces: tuple[Trace, ...], s: DetectSettings) -> bool
             return True
         if _threads_work(view, traces, main_share, s):
             return True
-    if view.stack is not None and view.stack.is_served:
+    # In D state the rank sleeps in the kernel itself: what shares its memory looks active there.
+    if view.stack is not None and view.stack.is_served and process.state != "D":
         return True
     if any(share >= s.working_cpu_share for share in _helper_shares(view)):
         return True

@@ -50,7 +50,7 @@ def _left_alone(survey: Survey, op: PendingOp, named: dict[int, int]) -> Vote | 
     """Receivers whose root has finished this call without them: it was nobody's root for them."""
     if op.op not in bounds.ROOT_SENDS or op.seq is None:
         return None
-    if op.absent or op.unknown or op.holding:
+    if op.absent or op.holding:
         return None  # a receiver hands on what it got: it waits for these though its root is done
     held = survey.standings.get(op.gid, {})
     gone = {rank for rank, one in held.items() if rank not in op.have and one.completed >= op.seq}

@@ -241,8 +241,9 @@ class Node:
             return True
         return any(
             item.process.gone_at_ticks is not None
+            and item.identity != identity
             and identity.start_ticks < item.process.gone_at_ticks - ORPHAN_MARGIN_TICKS
-            and item.identity.start_ticks < identity.start_ticks
+            and item.identity.start_ticks <= identity.start_ticks  # a tick is 10 ms
             and _is_namesake(item.candidate, candidate)
             for item in self._tracked.values()
         )

@@ -64,7 +64,14 @@ def _seen_again(stage: Stage, name: str) -> dict[str, Any] | None:
 
 
 def test_restarted_job_is_the_same_job_in_attempt_2(stage: Stage) -> None:
-    case = scenes.program("restarted", nodes=1, ranks=2, launcher_args=("--max-restarts", "1"))
+    case = scenes.program(
+        "restarted",
+        nodes=1,
+        ranks=2,
+        launcher_args=("--max-restarts", "1"),
+        # The store that all attempts share hands gloo the addresses of the attempt before.
+        env={"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"},
+    )
     job = stage.start_job(case, case.name)
     try:
         first = until(lambda: find_verdict(stage, case.name), 90, "the first attempt is seen")

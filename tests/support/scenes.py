@@ -18,7 +18,14 @@ from hangwatch_server.demo.stage import RunningJob, Stage, hangwatch
 from hangwatch_server.model import Kind, State
 
 
-def program(name: str, *, nodes: int, ranks: int, launcher_args: tuple[str, ...] = ()) -> Case:
+def program(
+    name: str,
+    *,
+    nodes: int,
+    ranks: int,
+    launcher_args: tuple[str, ...] = (),
+    env: Mapping[str, str] | None = None,
+) -> Case:
     """A program of tests/programs/plain: nothing is expected of it here."""
     return Case(
         name=name,
@@ -27,6 +34,7 @@ def program(name: str, *, nodes: int, ranks: int, launcher_args: tuple[str, ...]
         program=f"{name}.py",
         launcher="torchrun",
         launcher_args=launcher_args,
+        env=env or {},
         nodes=nodes,
         ranks=ranks,
         evidence=Evidence.NONE,

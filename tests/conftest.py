@@ -5,6 +5,14 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Properties are never timed: a busy machine must not fail them. Each run draws the same examples,
+# so that a failure is of the change it comes with; `--hypothesis-profile search` draws new ones.
+BUSY = (HealthCheck.too_slow,)
+settings.register_profile("search", deadline=None, suppress_health_check=BUSY, print_blob=True)
+settings.register_profile("same", settings.get_profile("search"), derandomize=True)
+settings.load_profile("same")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -23,7 +23,6 @@ KEEP_GONE_S = 600.0
 FACTS_EVERY_S = 1.0
 RECORD_DUE_S = 0.9  # the probe writes once a second
 UNREADABLE_GRACE_S = 10.0
-ORPHAN_MARGIN_TICKS = 2 * procfs.TICKS_PER_S  # an end may be noticed this late
 
 
 @dataclass
@@ -233,16 +232,16 @@ class Node:
     def _is_orphan(self, candidate: Candidate) -> bool:
         """Whether it is what a rank that ended has left behind: a worker that inherited RANK.
 
-        Either it was seen below a rank, or it ran already while the rank did: what takes a rank's
-        place starts after the rank has gone.
+        Either it was seen below a rank, or it ran already while the rank was seen to: what takes a
+        rank's place starts after the rank has gone.
         """
         identity = candidate.identity
         if (identity.pid, identity.start_ticks) in self._below_ranks:
             return True
         return any(
-            item.process.gone_at_ticks is not None
+            item.process.is_gone
             and item.identity != identity
-            and identity.start_ticks < item.process.gone_at_ticks - ORPHAN_MARGIN_TICKS
+            and identity.start_ticks < (item.process.alive_at_ticks or 0)
             and item.identity.start_ticks <= identity.start_ticks  # a tick is 10 ms
             and _is_namesake(item.candidate, candidate)
             for item in self._tracked.values()

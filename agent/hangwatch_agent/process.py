@@ -102,7 +102,7 @@ class Process:
         self.identity = identity
         self.children: dict[int, Child] = {}
         self.gone_at_s: float | None = None
-        self.gone_at_ticks: int | None = None  # on the clock that start_ticks is on
+        self.alive_at_ticks: int | None = None  # last seen so; on the clock that start_ticks is on
         self._proc = proc
         self._error_file = error_file
         self._error_text = ""
@@ -148,9 +148,10 @@ class Process:
             stat = self._proc.stat(self.identity.pid)
             if stat is None or stat.start_ticks != self.identity.start_ticks:
                 self.gone_at_s = now_s
-                self.gone_at_ticks = procfs.ticks_now()
             else:
                 self._last = self._facts(stat, now_s)
+                if self._last.state not in "ZX":
+                    self.alive_at_ticks = procfs.ticks_now()
         if self.is_gone or self._last.state in "ZX":
             self._last = self._ended(mark, now_s)
         return self._last

@@ -49,7 +49,7 @@ def test_agent_that_is_refused_says_once_why_and_what_to_do(stage: Stage, troubl
     environ = {"HANGWATCH_TOKEN": tokens[trouble]} if tokens[trouble] else {}
 
     with scenes.agent(stage, name, "--server", stage.url, "--node", name, environ=environ) as log:
-        lines = until(lambda: scenes.said(log, NOT_LINKED), 30, "it says why")
+        lines = until(lambda: scenes.said(log, NOT_LINKED), 90, "it says why")
 
     assert len(lines) == 1
     assert remedies.get(trouble, "hangwatch token create") in lines[0]
@@ -64,9 +64,9 @@ def test_agent_without_a_server_waits_for_it(own_stage: Stage) -> None:
     environ = {"HANGWATCH_TOKEN": own_stage.admin_token}
 
     with scenes.agent(own_stage, "early", *arguments, environ=environ) as log:
-        lines = until(lambda: scenes.said(log, NOT_LINKED), 30, "it says why")
+        lines = until(lambda: scenes.said(log, NOT_LINKED), 90, "it says why")
         own_stage.start_server()
-        until(lambda: scenes.links(own_stage) == {"early": "live"}, 40, "it finds the server")
+        until(lambda: scenes.links(own_stage) == {"early": "live"}, 90, "it finds the server")
 
     assert "hangwatch serve" in lines[0]
     assert len(scenes.said(log, NOT_LINKED)) == 1
@@ -137,7 +137,7 @@ def test_culprit_is_named_even_where_no_stack_may_be_read(stage: Stage) -> None:
                 f"/jobs/{verdict['job']}/captures", {"ranks": "1", "kinds": ["stacks"]}
             )
             part = until(
-                lambda: stage.client.get(f"/captures/{asked['id']}")["parts"], 30, "it is answered"
+                lambda: stage.client.get(f"/captures/{asked['id']}")["parts"], 90, "it is answered"
             )[0]
         finally:
             job.stop()

@@ -76,11 +76,13 @@ def test_every_other_page_shows_the_real_thing(
     page: Page, stage: Stage, hung: dict[str, Any]
 ) -> None:
     incident = stage.client.get(f"/incidents/{hung['incident']}")
+    captures = [stage.client.get(f"/captures/{name}") for name in incident["captures"]]
+    of_all = next(capture for capture in captures if capture["ranks"] != hung["culprit_ranks"])
     for address, words in (
         (f"/jobs/{hung['job']}", "node-b"),
         ("/incidents", "browsed"),
         (f"/incidents/{hung['incident']}", "dataloader_stuck.py"),
-        (f"/captures/{incident['captures'][-1]}", "all_reduce"),
+        (f"/captures/{of_all['id']}", "all_reduce"),
         ("/nodes", "node-a"),
         ("/nodes/node-a", "browsed"),
         ("/login", "token"),

@@ -37,9 +37,9 @@ def test_an_interrupted_demo_leaves_no_process_and_no_folder(
         start_new_session=True,
     )
     try:
-        waiting.until(lambda: len(_processes_of(folder)) > 1, 60, "the demo's server has started")
+        waiting.until(lambda: len(_processes_of(folder)) > 1, 120, "the demo's server has started")
         demo.send_signal(number)
-        code = demo.wait(60)
+        code = demo.wait(120)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(demo.pid, signal.SIGKILL)

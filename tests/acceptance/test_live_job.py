@@ -41,8 +41,8 @@ def calm(stage: Stage) -> Iterator[Calm]:
     job = stage.start_job(scenes.program(NAME, nodes=2, ranks=4), NAME)
     try:
         until(lambda: scenes.verdict_in(stage, NAME, State.HEALTHY), 90, "the job is healthy")
-        until(lambda: scenes.job(stage, NAME)["reporting"] == 4, 30, "all ranks report")
-        until(lambda: _have_probes(stage), 60, "all probes have written")
+        until(lambda: scenes.job(stage, NAME)["reporting"] == 4, 90, "all ranks report")
+        until(lambda: _have_probes(stage), 90, "all probes have written")
         yield Calm(stage, job)
     finally:
         job.stop()
@@ -84,28 +84,30 @@ def test_two_agents_with_two_run_dirs_are_two_nodes_of_one_job(calm: Calm, stage
 def test_status_is_a_table_for_people_and_json_for_machines(
     calm: Calm, hangwatch: Hangwatch
 ) -> None:
-    table = hangwatch("status")
+    def healthy() -> CompletedProcess[str] | None:
+        """The table in which the job is whole: an agent may be late for a moment."""
+        done = hangwatch("status")
+        rows = [line.split() for line in done.stdout.splitlines() if NAME in line]
+        return done if rows and rows[0][2:4] == ["healthy", "4/4"] else None
+
+    table = until(healthy, 90, "the job is healthy in the table")
     document = hangwatch("status", "--json")
     one = hangwatch("status", NAME)
 
     assert (table.returncode, document.returncode, one.returncode) == (0, 0, 0)
-    assert next(line for line in table.stdout.splitlines() if NAME in line).split()[2:4] == [
-        "healthy",
-        "4/4",
-    ]
     assert NAME in {item["name"] for item in json.loads(document.stdout)["items"]}
     assert "4 of 4 ranks reporting" in one.stdout
 
 
 def test_stacks_of_a_running_job_name_its_code_and_ranks(calm: Calm, hangwatch: Hangwatch) -> None:
-    def steady() -> CompletedProcess[str] | None:
+    def steady(*arguments: str) -> CompletedProcess[str] | None:
         """All stacks of one capture: a rank that runs may change its stack while it is read."""
-        done = hangwatch("stacks", NAME)
+        done = hangwatch("stacks", NAME, *arguments)
         return done if (done.returncode, done.stderr) == (0, "") else None
 
     with calm.undisturbed():
-        text = until(steady, 60, "stacks of all ranks")
-        tree = hangwatch("stacks", NAME, "--ranks", "2-3", "--json")
+        text = until(steady, 90, "stacks of all ranks")
+        tree = until(lambda: steady("--ranks", "2-3", "--json"), 90, "stacks of two ranks")
 
     assert "steady.py" in text.stdout
     assert "0-3" in text.stdout
@@ -158,7 +160,7 @@ def rest(url: str, token: str) -> tuple[int, dict[str, str]]:
     if token:
         request.add_header("Authorization", f"Bearer {token}")
     with pytest.raises(urllib.error.HTTPError) as caught:
-        urllib.request.urlopen(request, timeout=20)
+        urllib.request.urlopen(request, timeout=60)
     with caught.value as answer:
         assert answer.headers["content-type"] == "application/problem+json"
         return answer.code, json.loads(answer.read())
@@ -171,13 +173,13 @@ def stranger(stage: Stage, node: str, says: str) -> Iterator[ClientConnection]:
     token = stage.client.post("/tokens", body)["token"]
     address = f"ws://127.0.0.1:{stage.port}/api/v1/agent/stream"
     headers = {"authorization": f"Bearer {token}"}
-    with connect(address, additional_headers=headers, proxy=None, open_timeout=20) as line:
+    with connect(address, additional_headers=headers, proxy=None, open_timeout=60) as line:
         line.send(wire.encode(wire.Hello(protocol=wire.PROTOCOL, node=says, version="0")))
         yield line
 
 
 def answer(line: ClientConnection) -> wire.ServerFrame:
-    data = line.recv(timeout=20)
+    data = line.recv(timeout=60)
     assert isinstance(data, bytes)
     return wire.decode_from_server(data)
 
@@ -203,7 +205,7 @@ def test_bad_frame_is_refused_in_words_while_other_agents_stream_on(
         assert isinstance(answer(line), wire.Welcome)
         refused = ask(line, frame)
         with pytest.raises(ConnectionClosed):
-            line.recv(timeout=20)
+            line.recv(timeout=60)
 
     assert isinstance(refused, wire.Refused)
     assert refused.code == code
@@ -276,7 +278,7 @@ def parts_of(stage: Stage, job: str, ranks: str) -> list[dict[str, Any]]:
     """What the agents answer to a capture of stacks."""
     asked = stage.client.post(f"/jobs/{job}/captures", {"ranks": ranks, "kinds": ["stacks"]})
     return until(
-        lambda: stage.client.get(f"/captures/{asked['id']}")["parts"], 30, "it is answered"
+        lambda: stage.client.get(f"/captures/{asked['id']}")["parts"], 90, "it is answered"
     )
 
 
@@ -290,7 +292,7 @@ def test_record_forged_by_another_user_shows_nothing_and_hides_nobody(
     forged = forgery.forge(stage.folder, run_dir, bystander, rank=1)
     try:
         with calm.undisturbed():
-            until(lambda: scenes.said(stage.log("node-a"), forged.name), 20, "it is refused")
+            until(lambda: scenes.said(stage.log("node-a"), forged.name), 90, "it is refused")
         after = {row["rank"]: row["pid"] for row in scenes.ranks(stage, job)}
         parts = parts_of(stage, job, "1")
     finally:
@@ -343,7 +345,7 @@ def _await_scan(stage: Stage, node: str) -> None:
     marker = stage.run_dir(node) / "1.1.record"
     marker.touch(mode=0o600)
     try:
-        until(lambda: scenes.said(stage.log(node), marker.name), 20, "the agent has looked")
+        until(lambda: scenes.said(stage.log(node), marker.name), 90, "the agent has looked")
     finally:
         marker.unlink()
 
@@ -351,21 +353,22 @@ def _await_scan(stage: Stage, node: str) -> None:
 def test_check_follows_a_rank_that_stops_and_goes_on(
     calm: Calm, stage: Stage, hangwatch: Hangwatch
 ) -> None:
-    assert hangwatch("check", NAME).returncode == 0
+    until(lambda: scenes.verdict_in(stage, NAME, State.HEALTHY), 120, "the job is healthy")
+    before = hangwatch("check", NAME)
     victim = scenes.ranks(stage, scenes.job(stage, NAME)["id"])[3]["pid"]
 
     os.kill(victim, signal.SIGSTOP)
     try:
-        until(lambda: scenes.verdict_in(stage, NAME, State.HUNG), 60, "the hang is confirmed")
+        until(lambda: scenes.verdict_in(stage, NAME, State.HUNG), 120, "the hang is confirmed")
         hung = hangwatch("check", NAME)
         document = json.loads(hangwatch("check", NAME, "--json").stdout)
         status = hangwatch("status", NAME)
         stacks = hangwatch("stacks", NAME, "--ranks", "0,3")
     finally:
         os.kill(victim, signal.SIGCONT)
-    until(lambda: scenes.verdict_in(stage, NAME, State.HEALTHY), 60, "the job goes on")
+    until(lambda: scenes.verdict_in(stage, NAME, State.HEALTHY), 120, "the job goes on")
 
-    assert hung.returncode == 1
+    assert (before.returncode, hung.returncode) == (0, 1)
     assert "ank 3 (node-b" in hung.stdout
     assert document["verdict"]["culprit_ranks"] == "3"
     assert "stopped" in status.stdout
@@ -373,5 +376,5 @@ def test_check_follows_a_rank_that_stops_and_goes_on(
     assert stacks.returncode == 0
     assert "steady.py" in stacks.stdout
     assert hangwatch("check", NAME).returncode == 0
-    ended = stage.client.get(f"/incidents/{document['verdict']['incident']}")
-    assert ended["ended_at"] is not None
+    incident = f"/incidents/{document['verdict']['incident']}"
+    until(lambda: stage.client.get(incident)["ended_at"], 90, "the incident has ended")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 from tests.soak.job import GROUPS, RANKS_PER_NODE, WORLD, Job
+from tests.support import looks
 
 from hangwatch_agent import wire
 from hangwatch_server import detect, diagnose
@@ -210,22 +211,9 @@ class Soak:
         taken = [item for item in self._captures.get(rank, ()) if item[0] < at_s]
         if not taken or at_s - taken[-1][0] > 120.0:
             return None
-        newest, run = taken[-1], [taken[-1]]
-        for item in reversed(taken[:-1]):
-            if item[2] != newest[2]:
-                break
-            run.append(item)
-        facts = StackFacts(
-            pid=100 + rank,
-            age_s=at_s - newest[0],
-            where=newest[2],
-            leaf=newest[2],
-            activity=newest[1],
-            same_leaf_captures=len(run),
-            same_leaf_s=newest[0] - run[-1][0],
-            capture=f"c{newest[0]:g}",
-        )
-        return replace(facts, op="all_reduce") if newest[1] is Activity.COLLECTIVE else facts
+        facts = looks.facts(rank, taken, at_s)
+        is_inside = facts is not None and facts.activity is Activity.COLLECTIVE
+        return replace(facts, op="all_reduce") if facts is not None and is_inside else facts
 
 
 def _from_new_agent(beat: wire.RankBeat) -> wire.RankBeat:

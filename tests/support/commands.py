@@ -7,7 +7,7 @@ import subprocess
 import sys
 from subprocess import CompletedProcess
 
-TIMEOUT_S = 90
+TIMEOUT_S = 180
 
 
 def hangwatch(*arguments: str, **environ: str) -> CompletedProcess[str]:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import httpx
 
-START_TIMEOUT_S = 60
-STOP_TIMEOUT_S = 20
+START_TIMEOUT_S = 120
+STOP_TIMEOUT_S = 60
 _READY = re.compile(r"is ready: (http://\S+)/")
 _TOKEN = re.compile(r"HANGWATCH_TOKEN=(hw_\S+)$")
 
@@ -35,7 +35,7 @@ class RunningServer:
         """A client with the admin token, or another; "" sends none."""
         text = self.admin_token if token is None else token
         headers = {"authorization": f"Bearer {text}"} if text else {}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30, trust_env=False)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False)
 
     def new_token(self, scope: str, node: str | None = None) -> str:
         body = {"name": f"{scope} of a test", "scopes": [scope], "node": node}

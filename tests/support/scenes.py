@@ -105,8 +105,8 @@ class Calm:
         before = self._connections()
         yield
         reached_s = self.job.last_progress_s() or 0.0
-        until(lambda: (self.job.last_progress_s() or 0.0) > reached_s, 20, "the job goes on")
-        until(lambda: verdict_in(self.stage, self.job.name, State.HEALTHY), 10, "it is healthy")
+        until(lambda: (self.job.last_progress_s() or 0.0) > reached_s, 90, "the job goes on")
+        until(lambda: verdict_in(self.stage, self.job.name, State.HEALTHY), 90, "it is healthy")
         assert self._connections() == before
         found = links(self.stage)
         assert {found[node] for node in self.stage.agents} == {"live"}

@@ -23,7 +23,7 @@ from hangwatch_server.db.account import Account
 from hangwatch_server.db.binaries import Binaries
 from hangwatch_server.demo.stage import free_port
 
-START_S, STOP_S = 60, 20
+START_S, STOP_S = 120, 60
 ROLE, PASSWORD, DATABASE = "trainer", "p4ss-w0rd", "hangs"
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
 

@@ -129,9 +129,11 @@ def beating(
     address = url.replace("http://", "ws://") + "/api/v1/agent/stream"
     headers = {"authorization": f"Bearer {token}"}
     # No pings: their thread draws from `random`, which hypothesis watches in later tests' threads.
-    with connect(address, additional_headers=headers, proxy=None, ping_interval=None) as socket:
+    with connect(
+        address, additional_headers=headers, proxy=None, open_timeout=60, ping_interval=None
+    ) as socket:
         socket.send(wire.encode(wire.Hello(protocol=wire.PROTOCOL, node=node, version="0.1.0")))
-        welcome = socket.recv(timeout=10)
+        welcome = socket.recv(timeout=60)
         assert isinstance(welcome, bytes)
         assert isinstance(wire.decode_from_server(welcome), wire.Welcome)
         agent = SyntheticAgent(socket, node, launch)

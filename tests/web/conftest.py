@@ -60,11 +60,11 @@ def site(scene: scenes.Scene, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
-    waiting.until(lambda: server.started, 10, "the preview server starts")
+    waiting.until(lambda: server.started, 60, "the preview server starts")
     yield Site(app, server, listening.getsockname()[1])
     app.state.bus.close()  # open streams end, so that the server need not wait for them
     server.should_exit = True
-    thread.join(10)
+    thread.join(60)
     listening.close()
 
 

@@ -22,7 +22,7 @@ from hangwatch_agent.node import Node
 from hangwatch_agent.probe import record
 
 NOBODY = 65534
-DEADLINE_S = 20.0
+DEADLINE_S = 120.0
 T = TypeVar("T")
 F = TypeVar("F", wire.Hello, wire.Heartbeat, wire.CapturePart, wire.Samples)
 SLEEPER = "import sys; print(flush=True); sys.stdin.read()"

@@ -108,7 +108,7 @@ def test_worker_never_seen_below_its_rank_does_not_take_its_place_either(
     rank.wait()
     node.poll(time.monotonic() + 2, time.monotonic_ns())
     (item,) = node.tracked
-    item.process.gone_at_ticks = ticks.start_ticks + 1000  # it ended ten seconds later
+    item.process.alive_at_ticks = ticks.start_ticks + 1000  # it ended ten seconds later
 
     node.scan(time.monotonic() + 3)
 

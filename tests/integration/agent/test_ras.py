@@ -30,7 +30,7 @@ async def train():
     other = FakeRank(rank=1, pid=1, host="10.0.0.2", counts=(0, 0, 0, 0, 6))
     async with FakeRas(answer=status_json(communicator([me, other]))).listening() as endpoint:
         print(endpoint.port, flush=True)
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
 
 asyncio.run(train())
 """
@@ -87,7 +87,7 @@ def test_agent_finds_the_rank_and_asks_its_ras(
 
         async def asked() -> None:
             task = asyncio.create_task(asking.run())
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(90):
                 while not asking.reports():  # noqa: ASYNC110 - what it waits for tells nobody
                     await asyncio.sleep(0.05)
             task.cancel()

@@ -50,7 +50,7 @@ def test_spawned_ranks_are_found_and_looked_at(
         found.setdefault(part.rank, set()).update(names)
 
     proc = process.default_proc()
-    stacks = Stacks(proc, concurrency=1, timeout_s=10, py_spy=permissions.find_py_spy())
+    stacks = Stacks(proc, concurrency=1, timeout_s=90, py_spy=permissions.find_py_spy())
     sampler = Sampler(node, Captures(node, stacks), note)
 
     def are_seen() -> bool:
@@ -58,7 +58,7 @@ def test_spawned_ranks_are_found_and_looked_at(
         asyncio.run(sampler.turn(time.monotonic()))
         return "barrier" in found.get(0, set()) and "work" in found.get(1, set())
 
-    make.wait_for(are_seen, "both ranks are seen where they are", deadline_s=90.0)
+    make.wait_for(are_seen, "both ranks are seen where they are")
 
     beats = [item.beat for item in node.translate(time.monotonic_ns())]
     assert sorted((beat.rank, beat.world_size, beat.script) for beat in beats) == [

@@ -21,7 +21,7 @@ def stacks(py_spy: str | None = None) -> Stacks:
     return Stacks(
         process.default_proc(),
         concurrency=2,
-        timeout_s=20,
+        timeout_s=90,
         py_spy=py_spy or permissions.find_py_spy(),
     )
 
@@ -35,7 +35,7 @@ def subject(pid: int) -> Subject:
 
 
 def take(pid: int, native: bool = False) -> wire.ProcessStacks:
-    return asyncio.run(stacks().take(subject(pid), native=native, timeout_s=20))
+    return asyncio.run(stacks().take(subject(pid), native=native, timeout_s=90))
 
 
 def test_running_process_gives_its_frames(rank_process: subprocess.Popen[bytes]) -> None:
@@ -66,7 +66,7 @@ def test_process_that_is_stopped_during_a_capture_stays_stopped(
     slow_py_spy.chmod(0o700)
 
     taker = stacks(str(slow_py_spy))
-    asyncio.run(taker.take(subject(rank_process.pid), native=False, timeout_s=20))
+    asyncio.run(taker.take(subject(rank_process.pid), native=False, timeout_s=90))
 
     proc = process.default_proc()
     make.wait_for(lambda: _state(proc, rank_process.pid) == "T", "the process stays stopped")
@@ -77,14 +77,14 @@ def test_agent_that_is_told_to_stop_leaves_no_process_stopped(
 ) -> None:
     stuck_py_spy = tmp_path / "py-spy"
     stuck_py_spy.write_text(
-        f"#!/bin/sh\ntrap '' INT\nkill -STOP {rank_process.pid}\nexec sleep 60\n"
+        f"#!/bin/sh\ntrap '' INT\nkill -STOP {rank_process.pid}\nexec sleep 600\n"
     )
     stuck_py_spy.chmod(0o700)
     proc = process.default_proc()
 
     async def stop_meanwhile() -> None:
         taking = asyncio.create_task(
-            stacks(str(stuck_py_spy)).take(subject(rank_process.pid), native=True, timeout_s=20)
+            stacks(str(stuck_py_spy)).take(subject(rank_process.pid), native=True, timeout_s=90)
         )
         await asyncio.to_thread(
             make.wait_for, lambda: _state(proc, rank_process.pid) == "T", "the process is stopped"
@@ -93,7 +93,7 @@ def test_agent_that_is_told_to_stop_leaves_no_process_stopped(
         with pytest.raises(asyncio.CancelledError):
             await taking
 
-    asyncio.run(asyncio.wait_for(stop_meanwhile(), 20))
+    asyncio.run(asyncio.wait_for(stop_meanwhile(), 120))
 
     make.wait_for(lambda: _state(proc, rank_process.pid) != "T", "the process runs on")
 
@@ -150,7 +150,7 @@ def test_process_that_is_no_python_is_said_so() -> None:
 @pytest.mark.anyio
 async def test_self_check_agrees_with_a_capture(rank_process: subprocess.Popen[bytes]) -> None:
     problem = await stacks().self_check()
-    taken = await stacks().take(subject(rank_process.pid), native=False, timeout_s=20)
+    taken = await stacks().take(subject(rank_process.pid), native=False, timeout_s=90)
 
     assert bool(problem.reason) == bool(taken.reason)
 
@@ -169,7 +169,7 @@ def _as_nobody(foreign: Subject) -> dict[str, object]:
             os.setgroups([])
             os.setgid(make.NOBODY)
             os.setuid(make.NOBODY)
-        taken = asyncio.run(stacks().take(foreign, native=False, timeout_s=20))
+        taken = asyncio.run(stacks().take(foreign, native=False, timeout_s=90))
         answer = {"threads": len(taken.threads), "reason": taken.reason, "remedy": taken.remedy}
         os.write(writer, json.dumps(answer).encode())
         os._exit(0)

@@ -45,4 +45,4 @@ def live_job(api_server: RunningServer, live_agent: SyntheticAgent) -> str:
             is_up = answer.status_code == 200 and answer.json()["reporting"] == 2
             return str(answer.json()["id"]) if is_up else None
 
-        return waiting.until(job, 20, "the synthetic job is known")
+        return waiting.until(job, 90, "the synthetic job is known")

@@ -31,9 +31,9 @@ def hung_job(api_server: RunningServer) -> Iterator[dict[str, Any]]:
             is_there = answer.status_code == 200 and answer.json()["state"] == state
             return dict(answer.json()["verdict"]) if is_there else None
 
-        waiting.until(lambda: job_in("healthy"), 20, "the job is healthy")
+        waiting.until(lambda: job_in("healthy"), 90, "the job is healthy")
         agent.is_gone = True
-        yield waiting.until(lambda: job_in("hung") or job_in("failed"), 40, "the job is hung")
+        yield waiting.until(lambda: job_in("hung") or job_in("failed"), 90, "the job is hung")
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_the_stacks_of_an_incident_are_one_tree_over_its_captures(
 ) -> None:
     url = f"/api/v1/incidents/{incident}/tree"
 
-    classes = waiting.until(lambda: admin.get(url).json()["classes"], 20, "a capture is stored")
+    classes = waiting.until(lambda: admin.get(url).json()["classes"], 90, "a capture is stored")
 
     assert [(row["ranks"], row["where"]) for row in classes] == [("0", "train.py:40 in train_step")]
 

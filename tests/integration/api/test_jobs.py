@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 
 import httpx
@@ -53,7 +54,7 @@ def test_a_verdict_with_an_old_or_future_index_comes_at_once(
 ) -> None:
     url = f"/api/v1/jobs/{live_job}/verdict"
 
-    answer = admin.get(url, params={"wait": "120s", "index": 10**9}, timeout=10)
+    answer = admin.get(url, params={"wait": "120s", "index": 10**9}, timeout=60)
 
     assert answer.status_code == 200
 
@@ -91,7 +92,9 @@ def test_path_and_timeline_answer_for_a_healthy_job(admin: httpx.Client, live_jo
 
 
 def test_hold_on_a_healthy_job_answers_at_once(admin: httpx.Client, live_job: str) -> None:
-    held = admin.post(f"/api/v1/jobs/{live_job}/hold", params={"timeout": "60s"}, timeout=10).json()
+    held = admin.post(
+        f"/api/v1/jobs/{live_job}/hold", params={"timeout": "120s"}, timeout=60
+    ).json()
 
     assert held["evidence_stored"] is False
     assert held["state"] in {"starting", "healthy"}
@@ -102,7 +105,7 @@ def test_a_capture_goes_from_request_to_merged_stacks(admin: httpx.Client, live_
     assert asked.status_code == 202
 
     url = asked.headers["location"]
-    capture = admin.get(url, params={"wait": "20s"}).json()
+    capture = admin.get(url, params={"wait": "90s"}, timeout=120).json()
     tree = admin.get(f"{url}/tree").json()
     text = admin.get(f"{url}.txt")
 
@@ -166,7 +169,7 @@ def test_a_long_poll_wakes_when_the_verdict_changes(
             is_up = answer.status_code == 200 and answer.json()["state"] == "healthy"
             return answer.json()["verdict"] if is_up else None
 
-        before = waiting.until(settled, 20, "the job is healthy")
+        before = waiting.until(settled, 90, "the job is healthy")
         threading.Timer(0.5, setattr, (agent, "is_ended", True)).start()
         url = f"/api/v1/jobs/{before['job']}/verdict"
         after = admin.get(url, params={"wait": "60s", "index": before["index"]}, timeout=90).json()
@@ -178,7 +181,7 @@ def test_a_long_poll_wakes_when_the_verdict_changes(
 def test_events_say_which_job_changed(
     api_server: RunningServer, admin: httpx.Client, live_job: str
 ) -> None:
-    with admin.stream("GET", "/api/v1/events", timeout=30) as stream:
+    with admin.stream("GET", "/api/v1/events", timeout=90) as stream:
         lines = stream.iter_lines()
         assert stream.headers["content-type"].startswith("text/event-stream")
         assert next(lines) == "event: open"
@@ -186,4 +189,4 @@ def test_events_say_which_job_changed(
         launch = wire.Launch(key="launch with events", name="gpt-events")
         with synthetic_agent.beating(api_server.url, token, "node-event", launch):
             kinds = (line for line in lines if line.startswith("event: "))
-            assert next(kinds) in {"event: jobs", "event: nodes"}
+            assert "event: jobs" in itertools.islice(kinds, 100)

@@ -11,7 +11,7 @@ from tests.support import postgres as databases
 from tests.support import running_server, synthetic_agent, waiting
 from tests.support.running_server import RunningServer
 
-COMMAND_TIMEOUT_S = 60
+COMMAND_TIMEOUT_S = 180
 Hangwatch = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -56,5 +56,5 @@ def live_job(cli_server: RunningServer) -> Iterator[str]:
             answer = client.get(f"/api/v1/jobs/by-name/{agent.launch.name}")
             return answer.status_code == 200 and answer.json()["state"] == "healthy"
 
-        waiting.until(is_healthy, 20, "the synthetic job is healthy")
+        waiting.until(is_healthy, 90, "the synthetic job is healthy")
         yield agent.launch.name

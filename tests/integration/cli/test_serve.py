@@ -133,10 +133,10 @@ def test_a_stop_ends_streams_polls_and_agents_in_good_order(
             started, answers = threading.Event(), list[int]()
             watcher = threading.Thread(target=_watch, args=(server, started, answers))
             watcher.start()
-            assert started.wait(30)
+            assert started.wait(90)
 
             code = server.stop()
-            watcher.join(20)
+            watcher.join(90)
 
     assert code == 0
     assert answers == [200]
@@ -146,7 +146,7 @@ def _watch(server: RunningServer, started: threading.Event, answers: list[int]) 
     """Hold an event stream open until the server ends it."""
     with (
         server.client() as client,
-        client.stream("GET", "/api/v1/events", timeout=httpx.Timeout(60)) as stream,
+        client.stream("GET", "/api/v1/events", timeout=httpx.Timeout(90)) as stream,
     ):
         lines = stream.iter_lines()
         next(lines)

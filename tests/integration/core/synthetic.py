@@ -161,13 +161,15 @@ def hello(node: str) -> wire.Hello:
 async def dialled(url: str, token: str) -> AsyncIterator[ClientConnection]:
     """A connection that has not said hello yet."""
     headers = {"Authorization": f"Bearer {token}"}
-    async with connect(url, additional_headers=headers, max_size=None, proxy=None) as line:
+    async with connect(
+        url, additional_headers=headers, max_size=None, proxy=None, open_timeout=60
+    ) as line:
         yield line
 
 
 async def answer(line: ClientConnection) -> wire.ServerFrame:
     """The server's next frame."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         data = await line.recv()
     assert isinstance(data, bytes)
     return wire.decode_from_server(data)

@@ -214,7 +214,7 @@ async def test_part_for_a_rank_of_another_node_is_refused(database_url: str) -> 
             asked = await synthetic.answer(owner)
             await owner.send(wire.encode(synthetic.part_of(capture.id, 0)))
             stored = await synthetic.answer(owner)
-            done = await services.captures.wait(capture.id, 10)
+            done = await services.captures.wait(capture.id, 60)
 
     assert refused.code == "wrong_node"
     assert isinstance(asked, wire.TakeCapture)

@@ -183,7 +183,7 @@ async def test_capture_of_a_node_that_went_away_is_partial_with_a_reason_for_eac
             asked = await services.captures.request(
                 JOB, ranks="0-3", kinds=["stacks"], native=False, by="tester"
             )
-            capture = await services.captures.wait(asked.id, 20)
+            capture = await services.captures.wait(asked.id, 90)
             text = await services.captures.text(asked.id)
 
     assert capture.state is CaptureState.PARTIAL

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,6 +22,7 @@ from tests.integration.core.waiting import until
 from hangwatch_server.board.base import job_id
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.db.engine import Database
+from hangwatch_server.demo import stage
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import IncidentState
 from hangwatch_server.security import Authenticator
@@ -56,14 +56,14 @@ def process(database_url: str, port: int, folder: str) -> Iterator[subprocess.Po
     finally:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
-        child.wait(10)
+        child.wait(60)
 
 
 def call(port: int, path: str) -> Any:
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}{path}", headers={"Authorization": f"Bearer {ADMIN}"}
     )
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         return json.load(response)
 
 
@@ -74,16 +74,10 @@ async def verdict(port: int) -> Any:
         raise NotFoundError(str(error)) from error  # not up yet, or the job is not there yet
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 async def test_incident_survives_a_killed_server_and_no_second_one_is_opened(
     database_url: str, db: Database, tmp_path: Path
 ) -> None:
-    port = free_port()
+    port = stage.free_port()
     stream = f"ws://127.0.0.1:{port}/api/v1/agent/stream"
     job = synthetic.Job(time.monotonic, odd_op="broadcast")
     _, token = await Authenticator(db).create("agent", ["agent"], node="node-a")

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def until(
-    get: Callable[[], Awaitable[T]], is_met: Callable[[T], bool], timeout_s: float = 30.0
+    get: Callable[[], Awaitable[T]], is_met: Callable[[T], bool], timeout_s: float = 120.0
 ) -> T:
     """The first value that meets the condition; a job that is not there yet is no failure."""
     end_s = time.monotonic() + timeout_s

@@ -21,7 +21,7 @@ def test_a_setting_of_the_persons_shell_stays_outside(
     program = "import os; print({k: v for k, v in os.environ.items() if 'HANGWATCH' in k})"
 
     started = processes.start([sys.executable, "-c", program], {"HANGWATCH_TOKEN": "t"}, log)
-    started.wait(30)
+    started.wait(90)
 
     assert log.read_text().strip() == "{'HANGWATCH_TOKEN': 't'}"
 

@@ -17,6 +17,7 @@ import pytest
 from hangwatch_agent import records, run
 
 PROGRAMS = Path(__file__).parent / "programs"
+GATE = "gate"  # a pipe, see signals.hold_interpreter
 DEADLINE_S = 150.0  # a rank takes seconds to start, and minutes on a machine with other work
 T = TypeVar("T")
 
@@ -46,6 +47,8 @@ class Job:
         self.run_dir = folder / "run"
         self.signals = folder / "signals"
         self.signals.mkdir()
+        os.mkfifo(self.signals / GATE)
+        self._gate: int | None = None
         base = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         base |= {"SIGNALS": str(self.signals), "OMP_NUM_THREADS": "1"}
         if has_injection:
@@ -63,6 +66,10 @@ class Job:
     def signal(self, name: str) -> None:
         (self.signals / name).touch()
 
+    def open_gate(self) -> None:
+        """Let a rank that waits at the gate with the GIL in its hands go on."""
+        self._gate = os.open(self.signals / GATE, os.O_RDWR)  # for writing alone it might block
+
     def has(self, name: str) -> bool:
         return (self.signals / name).exists()
 
@@ -78,6 +85,9 @@ class Job:
             raise AssertionError(f"job did not end:\n{self.log.read_text()}") from error
 
     def end(self) -> None:
+        if self._gate is not None:
+            os.close(self._gate)
+            self._gate = None
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(DEADLINE_S)

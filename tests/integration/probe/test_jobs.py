@@ -27,7 +27,7 @@ def default_group(job: Job, rank: int) -> GroupPayload | None:
 def answers_ping(path: str) -> bool:
     """Whether the worker server's C++ thread answers."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
-        line.settimeout(2)
+        line.settimeout(60)
         line.connect(path)
         line.sendall(b"POST /handler/ping HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
         return b"200" in line.recv(256)
@@ -125,10 +125,14 @@ class TestTorchrun:
         assert found[0].counter != found[0].seq
 
     def test_finished_sends_and_receives_are_counted(self, calls_job: Job) -> None:
-        found = wait_for(lambda: payload(calls_job, 1), "a record of rank 1")
+        def counted() -> RecordPayload | None:
+            found = payload(calls_job, 1)
+            is_whole = found is not None and sum(one.posted for one in found.p2p) == 3
+            return found if is_whole else None
+
+        found = wait_for(counted, "three messages in rank 1's record")
 
         counts = {(one.peer, one.send): (one.posted, one.done) for one in found.p2p}
-
         assert counts == {(0, True): (1, 1), (0, False): (2, 2)}
 
     def test_launcher_and_loader_workers_have_no_record(self, calls_job: Job) -> None:
@@ -185,6 +189,7 @@ def test_spawned_ranks_are_seen_and_a_held_gil_leaves_the_socket_answering(start
         "rank 0's entry",
     )
     assert (waiting.op, waiting.seq) == ("all_reduce", 2)
+    job.open_gate()
     job.wait()
     mark = job.records()[1].exit
     assert mark is not None
@@ -200,6 +205,7 @@ def test_rank_that_takes_the_gil_right_after_init_is_known_with_its_group(start:
     assert payload_then is not None
     assert (payload_then.certain, payload_then.initialised, payload_then.waits) == (True, True, [])
     assert [(group.ranks, group.backend) for group in payload_then.groups] == [("0-1", "gloo")]
+    job.open_gate()
     wait_for(lambda: job.has("met-0") and job.has("met-1"), "both ranks go on")
     job.signal("leave")
     assert job.wait() == 0

@@ -100,7 +100,7 @@ class Watched:
     def __init__(self, node: Node) -> None:
         self.node = node
         proc = process.default_proc()
-        reader = Stacks(proc, concurrency=2, timeout_s=20, py_spy=permissions.find_py_spy())
+        reader = Stacks(proc, concurrency=2, timeout_s=90, py_spy=permissions.find_py_spy())
         self._captures = Captures(node, reader)
 
     def facts(self) -> StackFacts | None:

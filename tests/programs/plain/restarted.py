@@ -1,4 +1,7 @@
-"""One rank raises in the first attempt; the second attempt, started by torchrun, trains on."""
+"""One rank raises in the first attempt; the second attempt, started by torchrun, trains on.
+
+The first lasts until the file that FAIL_ONCE_THERE_IS names is there, so that it is surely seen.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ import progress
 
 def main() -> None:
     rank = progress.start()
-    progress.train(10)
-    if rank == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
-        raise RuntimeError("the first attempt fails")
-    progress.train(1000)
+    is_first = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+    for _ in range(1000):
+        progress.train(1)
+        if is_first and rank == 1 and os.path.exists(os.environ["FAIL_ONCE_THERE_IS"]):
+            raise RuntimeError("the first attempt fails")
 
 
 if __name__ == "__main__":

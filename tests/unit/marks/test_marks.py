@@ -121,13 +121,13 @@ def test_threads_have_phases_of_their_own_and_the_main_one_is_shown() -> None:
         with hangwatch.phase("prefetch"):
             seen.append(current())
             main_goes_on.set()
-            worker_goes_on.wait(10)
+            worker_goes_on.wait(60)
         seen.append(current())
 
     main_goes_on, worker_goes_on = threading.Event(), threading.Event()
     worker = threading.Thread(target=work)
     worker.start()
-    main_goes_on.wait(10)
+    main_goes_on.wait(60)
     with hangwatch.phase("checkpoint"):
         assert current() == "checkpoint"
         worker_goes_on.set()

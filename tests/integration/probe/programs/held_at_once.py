@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import signals
 import torch
 import torch.distributed as dist
@@ -15,8 +13,7 @@ def work(rank: int) -> None:
         "gloo", init_method=f"file://{signals.FOLDER}/store", rank=rank, world_size=2
     )
     if rank == 1:
-        # PyDLL calls keep the GIL: no Python thread of this process runs meanwhile.
-        ctypes.PyDLL(None).usleep(8_000_000)
+        signals.hold_interpreter("gate")
     dist.all_reduce(torch.ones(4))
     signals.tell(f"met-{rank}")
     signals.await_signal("leave")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import time
 from pathlib import Path
@@ -14,6 +15,12 @@ def tell(name: str) -> None:
 
 
 def await_signal(name: str) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + 600
     while not (FOLDER / name).exists() and time.monotonic() < end:
         time.sleep(0.05)
+
+
+def hold_interpreter(name: str) -> None:
+    """Keep the GIL until somebody opens the pipe `name` for writing: no thread runs meanwhile."""
+    path = str(FOLDER / name).encode()
+    ctypes.PyDLL(None).open(path, os.O_RDONLY)  # calls of a PyDLL keep the GIL

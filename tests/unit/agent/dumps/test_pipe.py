@@ -49,7 +49,7 @@ def subject(folder: Path, rank: int = 3, **environ: str) -> pipe.Subject:
     return pipe.Subject(rank=rank, pid=os.getpid(), uid=os.getuid(), environ=named)
 
 
-def asked(who: pipe.Subject, timeout_s: float = 5.0) -> Dump:
+def asked(who: pipe.Subject, timeout_s: float = 60.0) -> Dump:
     return asyncio.run(pipe.dump(who, Path("/"), timeout_s))
 
 
@@ -75,7 +75,7 @@ def test_byte_in_the_pipe_brings_the_dump(tmp_path: Path) -> None:
 
     found = asked(subject(tmp_path))
 
-    thread.join(5)
+    thread.join(60)
     assert [entry.seq for entry in found.entries["0"]] == [1, 2, 3]
     assert found.entries["0"][-1].timeout_s == 600.0
     assert found.ranks == {"0": "0-2"}
@@ -85,8 +85,8 @@ def test_dump_that_stays_half_written_is_an_error(tmp_path: Path) -> None:
     thread = answering(tmp_path, pickle.dumps(DUMP, 2)[:50])
 
     with pytest.raises(DumpError, match="ends early"):
-        asked(subject(tmp_path), timeout_s=1.5)
-    thread.join(5)
+        asked(subject(tmp_path), timeout_s=3.0)
+    thread.join(60)
 
 
 def test_pipe_that_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
@@ -152,11 +152,11 @@ def test_storage_that_never_answers_is_left_alone(
         release.wait()
 
     monkeypatch.setattr(pipe, "_look", never)
-    monkeypatch.setattr(pipe.pickles, "TIMEOUT_S", 0.05)
+    monkeypatch.setattr(pipe.pickles, "TIMEOUT_S", 0.5)
 
     async def ask() -> int:
         turns = 0
-        task = asyncio.create_task(pipe.dump(subject(tmp_path), Path("/"), 0.05))
+        task = asyncio.create_task(pipe.dump(subject(tmp_path), Path("/"), 0.5))
         while not task.done():
             await asyncio.sleep(0.001)
             turns += looking.is_set()

@@ -48,7 +48,7 @@ def watching(ranks: list[Tracked], **options: float) -> Collector:
     return Collector(Procfs(PROC), PROC, lambda: ranks, interval_s=0.01, **options)
 
 
-async def until(condition: Callable[[], object], limit_s: float = 10.0) -> None:
+async def until(condition: Callable[[], object], limit_s: float = 60.0) -> None:
     async with asyncio.timeout(limit_s):
         while not condition():  # noqa: ASYNC110 - what it waits for tells nobody
             await asyncio.sleep(0.01)
@@ -135,7 +135,7 @@ def test_slow_endpoint_of_one_job_does_not_keep_another_job_waiting() -> None:
     async def body() -> None:
         slow, quick = FakeRas(never_ends=True), FakeRas(answer=MINE)
         async with slow.listening() as first, quick.listening() as second:
-            asking = watching([rank(0, first, "slow"), rank(0, second, "quick")], timeout_s=5.0)
+            asking = watching([rank(0, first, "slow"), rank(0, second, "quick")], timeout_s=60.0)
             task = asyncio.create_task(asking.run())
             await until(lambda: slow.connections and asking.reports())
             task.cancel()

@@ -14,7 +14,7 @@ from hangwatch_agent.ras.protocol import Answer, Endpoint
 JSON = status_json(communicator([FakeRank(rank=0, pid=1)]))
 
 
-def asked(fake: FakeRas, timeout_s: float = 10.0) -> Answer:
+def asked(fake: FakeRas, timeout_s: float = 60.0) -> Answer:
     async def conversation() -> Answer:
         async with fake.listening() as endpoint:
             return await protocol.ask(endpoint, timeout_s)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import msgspec
+from tests.support import looks
 
 from hangwatch_agent import wire
 from hangwatch_server import detect, model, ranges
@@ -193,24 +194,7 @@ class Clockwork:
 
     def _stack(self, rank: int, at_s: float) -> model.StackFacts | None:
         taken = [item for item in self.taken.get(rank, []) if item[0] <= at_s]
-        if not taken:
-            return None
-        newest = taken[-1]
-        run = [newest]
-        for item in reversed(taken[:-1]):
-            if item[2] != newest[2]:
-                break
-            run.append(item)
-        return model.StackFacts(
-            pid=100 + rank,
-            age_s=at_s - newest[0],
-            where=newest[2],
-            leaf=newest[2],
-            activity=newest[1],
-            same_leaf_captures=len(run),
-            same_leaf_s=newest[0] - run[-1][0],
-            capture=f"c{newest[0]:g}",
-        )
+        return looks.facts(rank, taken, at_s)
 
     def at(self, at_s: float) -> detect.Decision:
         """The decision of the tick at this second."""

@@ -20,16 +20,25 @@ from hangwatch_server.demo.stage import Stage, make_folder
 _outcomes: list[Outcome] = []
 
 
+FOLDER = Path(__file__).parent
+# These compute on one core and wait for nothing; the cases, once started, mostly wait.
+COMPUTING = tuple(FOLDER.parent / name for name in ("unit", "property", "rules"))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark this folder's tests and ask for the cases last: they play in the background."""
-    folder = Path(__file__).parent
-    own = [item for item in items if item.path.is_relative_to(folder)]
+    """Mark this folder's tests, and order all so that the cases play beside what goes well with it.
+
+    They begin with the first test of this folder, and are asked for after all others of it.
+    """
+    own = [item for item in items if item.path.is_relative_to(FOLDER)]
     for item in own:
         item.add_marker(pytest.mark.acceptance)
-    own.sort(key=_plays_cases)
-    places = [place for place, item in enumerate(items) if item in set(own)]
-    for place, item in zip(places, own, strict=True):
-        items[place] = item
+    beside = [item for item in own if not _plays_cases(item)]
+    computing = [item for item in items if any(map(item.path.is_relative_to, COMPUTING))]
+    cases = [item for item in own if _plays_cases(item)]
+    first = [*beside[:1], *computing, *beside[1:], *cases] if cases else [*beside, *computing]
+    chosen = set(first)
+    items[:] = [*first, *(item for item in items if item not in chosen)]
 
 
 def _plays_cases(item: pytest.Item) -> bool:

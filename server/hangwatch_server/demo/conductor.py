@@ -11,14 +11,16 @@ from typing import Any
 
 from hangwatch_agent.wire import Depth
 from hangwatch_server.demo import judge
-from hangwatch_server.demo.cases import Case
+from hangwatch_server.demo.cases import Case, Evidence
 from hangwatch_server.demo.main import DEADLINE_S, count_incidents, find_verdict, is_final
 from hangwatch_server.demo.stage import RunningJob, Stage
 from hangwatch_server.model import State
 
 # Starting a rank costs seconds of one core; more at a time would starve the jobs that already run.
 STARTING = 2
-ALIVE = 5  # and one that a test beside them may keep
+ALIVE = 7  # and one that a test beside them may keep; those that have started mostly sleep
+# The longest first, so that at the end nobody waits for one that began late.
+ORDER = (Evidence.PATIENT, Evidence.NONE, Evidence.FROZEN, Evidence.HARD)
 START_TIMEOUT_S = 90.0
 POLL_S = 0.25
 
@@ -56,7 +58,7 @@ class Conductor:
         *,
         at_once: int = ALIVE,
     ) -> None:
-        cases = tuple(cases)
+        cases = sorted(cases, key=lambda case: ORDER.index(case.evidence))
         if any(case.depth is Depth.BARE for case in cases):
             stage.start_adopting_agent()
         self._stage = stage

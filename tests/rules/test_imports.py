@@ -26,7 +26,7 @@ FIRST_FLOOR = {"board", "detect", "diagnose", "stacks", "db", "bus"}
 DIAGNOSE_ROOMS = ("pending", "calls", "waiting", "blame", "telling")
 DIAGNOSE_GROUND = {"bounds", "coverage", "hardware", "process", "settings", "standing", "survey"}
 LIVING = {"incidents", "captures", "ingest", "watch", "security"}
-DOORS = {"api", "pages", "app", "cli", "services", "lifespan", "serve", "demo"}
+DOORS = {"api", "pages", "app", "cli", "services", "lifespan", "serve", "demo", "simulate"}
 FLOOR = {
     **dict.fromkeys(GROUND, 0),
     **dict.fromkeys(FIRST_FLOOR, 1),

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from random import Random
 
 from tests.synthetic.jobs import Job, Truth
-from tests.synthetic.machine import Machine
-from tests.synthetic.meshes import WORLD, add_ring
 from tests.synthetic.plights import OUTSIDE
-from tests.synthetic.programs import BLOCKING_COLLECTIVES, RECV, SEND, Call
 from tests.synthetic.scenery import STEPS, Scene, Unfit, draw
 from tests.synthetic.single_faults import MISSING_OR_UNMATCHED, Maker, stopped
-from tests.synthetic.telemetry import Shape
 
 from hangwatch_server.model import Kind
+from hangwatch_server.simulate.machine import Machine
+from hangwatch_server.simulate.meshes import WORLD, add_ring
+from hangwatch_server.simulate.programs import BLOCKING_COLLECTIVES, RECV, SEND, Call
+from hangwatch_server.simulate.telemetry import Shape
 
 MISMATCH = frozenset({Kind.MISMATCH})
 # A call left out shows as whatever comes of it first: a different call, an absence, or a cycle.

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from random import Random
 
 import msgspec
-from tests.synthetic import jobs, telemetry
+from tests.synthetic import jobs
 from tests.synthetic.jobs import Job
 from tests.synthetic.plights import Plight
-from tests.synthetic.telemetry import Place, Ring
 
 from hangwatch_server.model import Link, RankView, Snapshot
+from hangwatch_server.simulate import telemetry
+from hangwatch_server.simulate.telemetry import Place, Ring
 
 LATE_S = 5.0
 LOST_S = 20.0

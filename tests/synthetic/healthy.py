@@ -8,12 +8,12 @@ from __future__ import annotations
 from random import Random
 
 from tests.synthetic.jobs import Job, Truth
-from tests.synthetic.machine import Machine
 from tests.synthetic.plights import OUTSIDE, Plight
 from tests.synthetic.scenery import Scene, draw
 from tests.synthetic.single_faults import Maker
 
 from hangwatch_server.model import Kind, Link
+from hangwatch_server.simulate.machine import Machine
 
 NOTHING = Truth(frozenset({Kind.NONE, Kind.NO_PROGRESS}), frozenset(), frozenset())
 

@@ -6,12 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from tests.synthetic import telemetry
-from tests.synthetic.machine import Key, Machine
-from tests.synthetic.meshes import Mesh
 from tests.synthetic.plights import Plight, stack
-from tests.synthetic.programs import P2P, WAIT, Program
-from tests.synthetic.telemetry import Place, Ring, Shape
 
 from hangwatch_agent import wire
 from hangwatch_server.model import (
@@ -24,6 +19,11 @@ from hangwatch_server.model import (
     Snapshot,
     StackFacts,
 )
+from hangwatch_server.simulate import telemetry
+from hangwatch_server.simulate.machine import Key, Machine
+from hangwatch_server.simulate.meshes import Mesh
+from hangwatch_server.simulate.programs import P2P, WAIT, Program
+from hangwatch_server.simulate.telemetry import Place, Ring, Shape
 
 LAUNCH = "synthetic"
 APART_S = 2.2  # between the two snapshots of a pair

@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 
 from tests.synthetic.jobs import Job, Truth
-from tests.synthetic.machine import Machine
-from tests.synthetic.meshes import Mesh, build_large
 from tests.synthetic.plights import OUTSIDE
-from tests.synthetic.programs import Call, Program
-from tests.synthetic.telemetry import Shape
 
 from hangwatch_server.model import Kind
+from hangwatch_server.simulate.machine import Machine
+from hangwatch_server.simulate.meshes import Mesh, build_large
+from hangwatch_server.simulate.programs import Call, Program
+from hangwatch_server.simulate.telemetry import Shape
 
 CULPRIT_SHARE = 0.37  # anywhere but at an end
 STEPS = 4

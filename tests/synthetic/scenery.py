@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.synthetic import programs
 from tests.synthetic.jobs import Job, Truth
-from tests.synthetic.machine import Key, Machine
-from tests.synthetic.meshes import Mesh, build
 from tests.synthetic.plights import Plight
-from tests.synthetic.programs import Program
-from tests.synthetic.telemetry import Shape
+
+from hangwatch_server.simulate import programs
+from hangwatch_server.simulate.machine import Key, Machine
+from hangwatch_server.simulate.meshes import Mesh, build
+from hangwatch_server.simulate.programs import Program
+from hangwatch_server.simulate.telemetry import Shape
 
 STEPS = 5
 SMALL = ((2, 1, 1), (2, 2, 1), (1, 4, 1), (4, 2, 1), (2, 2, 2), (3, 2, 2), (1, 8, 1), (2, 4, 2))

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from random import Random
 
 from tests.synthetic.jobs import Job, Truth
-from tests.synthetic.machine import Machine
 from tests.synthetic.plights import ALONE, ASLEEP, Plight
-from tests.synthetic.programs import BLOCKING_COLLECTIVES
 from tests.synthetic.scenery import MIDDLE, SMALL, Scene, Unfit, draw
-from tests.synthetic.telemetry import Shape
 
 from hangwatch_agent import wire
 from hangwatch_server.model import Condition, Kind, Link
+from hangwatch_server.simulate.machine import Machine
+from hangwatch_server.simulate.programs import BLOCKING_COLLECTIVES
+from hangwatch_server.simulate.telemetry import Shape
 
 MISSING = frozenset({Kind.MISSING_RANKS})
 # A rank that others wait for in a receive is as well said to be missing as to owe its send.

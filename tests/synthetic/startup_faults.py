@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 
 from tests.synthetic.jobs import Job, Truth
-from tests.synthetic.machine import Machine
 from tests.synthetic.plights import ALONE, ASLEEP, OUTSIDE, Plight
 from tests.synthetic.scenery import Scene, Unfit, draw
 from tests.synthetic.single_faults import Maker
 
 from hangwatch_agent import wire
 from hangwatch_server.model import Condition, Kind, Link
+from hangwatch_server.simulate.machine import Machine
 
 RENDEZVOUS = frozenset({Kind.INCOMPLETE_RENDEZVOUS})
 _OUTSIDE_STARTUP = ("dataloader", "user_code", "lock", "stopped", "uninterruptible", "killed")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.synthetic.meshes import WORLD, Mesh
+from hangwatch_server.simulate.meshes import WORLD, Mesh
 
 SEND, RECV, WAIT = "send", "recv", "wait"
 P2P = frozenset({SEND, RECV})

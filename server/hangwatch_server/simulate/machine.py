@@ -12,8 +12,8 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tests.synthetic.meshes import Mesh
-from tests.synthetic.programs import ROOT_RECEIVES, ROOT_SENDS, SEND, WAIT, Call, Program
+from hangwatch_server.simulate.meshes import Mesh
+from hangwatch_server.simulate.programs import ROOT_RECEIVES, ROOT_SENDS, SEND, WAIT, Call, Program
 
 Key = tuple[str, int] | tuple[str, int, int, int]  # (gid, seq) or (gid, from, to, number)
 
@@ -167,7 +167,8 @@ def _served(slot: Slot, rank: int, call: Call) -> list[int]:
     """A root leaves at once, its receivers with it; who names another root stays for ever."""
     if rank == call.root:
         return [r for r in slot.inside() if r == rank or slot.calls[r] == call]
-    return [rank] if slot.calls.get(call.root) == call else []
+    is_served = call.root is not None and slot.calls.get(call.root) == call
+    return [rank] if is_served else []
 
 
 def _signature(call: Call) -> tuple[object, ...]:

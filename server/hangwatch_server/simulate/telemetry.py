@@ -14,11 +14,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
-from tests.synthetic.machine import Machine
-from tests.synthetic.meshes import WORLD
-from tests.synthetic.programs import RECV, ROOT_RECEIVES, ROOT_SENDS, SEND, WAIT, Call, Program
-
 from hangwatch_agent import wire
+from hangwatch_server.simulate.machine import Machine
+from hangwatch_server.simulate.meshes import WORLD
+from hangwatch_server.simulate.programs import (
+    RECV,
+    ROOT_RECEIVES,
+    ROOT_SENDS,
+    SEND,
+    WAIT,
+    Call,
+    Program,
+)
 
 ROOTED = ROOT_SENDS | ROOT_RECEIVES
 

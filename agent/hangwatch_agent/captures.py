@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from hangwatch_agent import dumps, logs, recorder, stacks, wire
 from hangwatch_agent.errors import DumpError, SocketError
 from hangwatch_agent.node import Node, Tracked
-from hangwatch_agent.process import GONE, Child, Identity
+from hangwatch_agent.offspring import Child
+from hangwatch_agent.process import GONE, Identity
 from hangwatch_agent.stacks import Stacks, Subject
 
 MAX_TARGETS = wire.MAX_RANKS_PER_NODE
@@ -136,7 +137,7 @@ class Captures:
 
     @staticmethod
     def _children(item: Tracked) -> list[Subject]:
-        worth = [child for child in item.process.children.values() if _is_worth(child)]
+        worth = [child for child in item.process.offspring.known.values() if _is_worth(child)]
         return [
             Subject(
                 Identity(child.stat.pid, child.stat.start_ticks, item.identity.uid),

@@ -122,7 +122,7 @@ class Node:
         for item in self._tracked.values():
             if not item.process.is_gone:
                 below = children.descendants(item.identity.pid, self._table.by_parent)
-                item.process.adopt_children(below)
+                item.process.offspring.adopt(below)
                 self._below_ranks.update((stat.pid, stat.start_ticks) for stat in below)
         alive = {(stat.pid, stat.start_ticks) for stat in self._table.by_pid.values()}
         self._below_ranks &= alive

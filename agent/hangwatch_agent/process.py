@@ -11,18 +11,19 @@ import json
 import os
 import signal
 import stat as file_modes
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from hangwatch_agent import children, procfs, wire
+from hangwatch_agent import procfs, wire
+from hangwatch_agent.offspring import Offspring
 from hangwatch_agent.payload import ExitPayload
+from hangwatch_agent.shares import Share, Stillness
 
-SHARE_WINDOW_S = 3.0
 MAX_ERROR_FILE = 64 * 1024
 ERROR_FILE_S = 10.0  # a rank writes it before it ends; later it is not looked for any more
+WAITS_SHARE = 0.05  # of a core: a main thread that trains takes more
 GONE = "gone"
 PROC = Path("/proc")
 
@@ -36,45 +37,6 @@ class Identity:
     uid: int
 
 
-class Share:
-    """Share of a sliding window that a growing count of time takes, in units of `per_s`."""
-
-    def __init__(self, per_s: float = procfs.TICKS_PER_S) -> None:
-        self._per_s = per_s
-        self._samples: deque[tuple[float, int]] = deque(maxlen=64)
-
-    def add(self, now_s: float, count: int) -> float | None:
-        """Record a sample; the share of the window, None before there are two."""
-        self._samples.append((now_s, count))
-        while len(self._samples) > 2 and self._samples[1][0] <= now_s - SHARE_WINDOW_S:
-            self._samples.popleft()
-        first_s, first = self._samples[0]
-        if now_s <= first_s:
-            return None
-        return max(0.0, (count - first) / self._per_s / (now_s - first_s))
-
-
-class Stillness:
-    """Since when the kernel has not run a thread at all.
-
-    Exact where a share of CPU time is not: a thread in a blocking wait is never run, one that
-    polls or trains in small steps is.
-    """
-
-    def __init__(self) -> None:
-        self._ran_ns: int | None = None
-        self._since_s = 0.0
-
-    def add(self, now_s: float, ran_ns: int, *, is_ready: bool) -> float:
-        """For how long it has stood still, as far as this has been watched.
-
-        `is_ready`: it would run if it were given a core, and so is not still.
-        """
-        if is_ready or ran_ns != self._ran_ns:
-            self._ran_ns, self._since_s = ran_ns, now_s
-        return now_s - self._since_s
-
-
 @dataclass(frozen=True, slots=True)
 class ExitFacts:
     """What is known of an end: exit code, signal, and a reason in words ("" = unknown)."""
@@ -84,23 +46,11 @@ class ExitFacts:
     reason: str = ""
 
 
-@dataclass
-class Child:
-    """A descendant with its history."""
-
-    stat: procfs.Stat
-    role: str
-    is_python: bool
-    share: Share = field(default_factory=Share)
-    facts: wire.ChildFacts | None = None
-
-
 class Process:
     """Follows one process; `observe` is called about once a second."""
 
     def __init__(self, proc: procfs.Procfs, identity: Identity, error_file: str = "") -> None:
         self.identity = identity
-        self.children: dict[int, Child] = {}
         self.gone_at_s: float | None = None
         self.alive_at_ticks: int | None = None  # last seen so; on the clock that start_ticks is on
         self._proc = proc
@@ -109,9 +59,11 @@ class Process:
         self._main_share = Share()
         self._main_delay = Share(per_s=1e9)
         self._main_stillness = Stillness()
+        self._ended_share = Share()
         self._oom = proc.oom_kills(identity.pid)
         self._zombie_status: int | None = None
         self._arguments = proc.arguments(identity.pid)
+        self.offspring = Offspring(proc, identity.pid, self._arguments)
         self._last = wire.ProcessFacts(state="?")
 
     @property
@@ -131,16 +83,6 @@ class Process:
         stat = self._proc.stat(self.identity.pid)
         if stat is not None and stat.start_ticks == self.identity.start_ticks:
             self._note_zombie(stat)
-
-    def adopt_children(self, below: list[procfs.Stat]) -> None:
-        """Take the descendants from a scan of /proc, keeping the history of known ones."""
-        known = self.children
-        self.children = {}
-        for stat in below:
-            child = known.get(stat.pid)
-            if child is None or child.stat.start_ticks != stat.start_ticks:
-                child = self._new_child(stat)
-            self.children[stat.pid] = child
 
     def observe(self, now_s: float, mark: ExitPayload | None) -> wire.ProcessFacts:
         """The facts at `now_s` (monotonic); `mark` is the record's exit mark, if it has one."""
@@ -167,50 +109,25 @@ class Process:
         self._note_zombie(stat)
         main = self._proc.main_thread(pid) or stat
         ran = self._proc.main_schedule(pid)
+        main_share = self._main_share.add(now_s, main.cpu_ticks)
+        is_waiting = (main_share or 0.0) < WAITS_SHARE
         return wire.ProcessFacts(
             # The main thread's state: it is the one that trains. A stop concerns all threads.
             state=stat.state if stat.state in "ZXTt" else main.state,
             wchan=self._proc.wchan(pid)[:64],
             cpu_s=stat.cpu_ticks / procfs.TICKS_PER_S,
             main_cpu_s=main.cpu_ticks / procfs.TICKS_PER_S,
-            main_cpu_share=self._main_share.add(now_s, main.cpu_ticks),
+            main_cpu_share=main_share,
             main_still_s=self._still_s(now_s, ran, main) if ran else None,
             main_delay_share=self._main_delay.add(now_s, ran.delay_ns) if ran else None,
             io_bytes=self._proc.io_bytes(pid),
             threads=stat.threads,
-            children=tuple(self._children(now_s)),
+            children=self.offspring.observe(now_s, is_waiting=is_waiting),
+            ended_share=self._ended_share.add(now_s, stat.waited_ticks),
         )
 
     def _still_s(self, now_s: float, ran: procfs.Schedule, main: procfs.Stat) -> float:
         return self._main_stillness.add(now_s, ran.ran_ns, is_ready=main.state == "R")
-
-    def _children(self, now_s: float) -> list[wire.ChildFacts]:
-        found = []
-        for pid, child in list(self.children.items()):
-            stat = self._proc.stat(pid)
-            if stat is None or stat.start_ticks != child.stat.start_ticks:
-                del self.children[pid]
-                continue
-            child.facts = wire.ChildFacts(
-                pid=pid,
-                name=stat.name,
-                role=child.role,
-                state=stat.state,
-                wchan=self._proc.wchan(pid)[:64],
-                cpu_share=child.share.add(now_s, stat.cpu_ticks),
-                parent=stat.parent,
-            )
-            found.append(child.facts)
-        return found
-
-    def _new_child(self, stat: procfs.Stat) -> Child:
-        arguments = self._proc.arguments(stat.pid)
-        parent = self.children.get(stat.parent)
-        role = children.role_of(
-            stat.name, arguments, parent.role if parent else "", self._arguments
-        )
-        runs_python = children.is_python(arguments, self._proc.executable(stat.pid))
-        return Child(stat=stat, role=role, is_python=runs_python)
 
     def _note_zombie(self, stat: procfs.Stat) -> None:
         # The kernel shows status 0 of processes that we may not inspect: then it is unknown.

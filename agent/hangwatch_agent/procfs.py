@@ -18,6 +18,7 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 MAX_READ = 256 * 1024
 MEMORY_TIMEOUT_S = 0.25  # microseconds are usual
 MAX_STUCK = 16
+MAX_THREADS = 512  # of one process, whose children are asked for
 T = TypeVar("T")
 _READ_ERRORS = (FileNotFoundError, ProcessLookupError, PermissionError, NotADirectoryError)
 
@@ -35,6 +36,7 @@ class Stat:
     start_ticks: int
     exit_status: int  # as waitpid gives it; 0 also when it may not be read
     stack_start: int = 0  # an address that fork copies and exec chooses anew; 0: not readable
+    waited_ticks: int = 0  # user + system of children that have ended and were waited for
 
 
 def parse_stat(text: str) -> Stat | None:
@@ -52,6 +54,7 @@ def parse_stat(text: str) -> Stat | None:
         threads=int(fields[17]),
         start_ticks=int(fields[19]),
         exit_status=int(fields[49]) if len(fields) > 49 else 0,
+        waited_ticks=int(fields[13]) + int(fields[14]),
         stack_start=_address(fields[25]) if len(fields) > 25 else 0,
     )
 
@@ -165,6 +168,21 @@ class Procfs:
     def main_schedule(self, pid: int) -> Schedule | None:
         """None also where the kernel keeps no such statistics."""
         return parse_schedule(self._text(f"{pid}/task/{pid}/schedstat") or "")
+
+    def children(self, pid: int, *, of_all_threads: bool) -> list[int]:
+        """The pids of its children now, as far as the kernel lists them; cheap beside a scan.
+
+        A thread lists those that it started itself: the main thread's alone are one small file.
+        """
+        threads = self.threads(pid) if of_all_threads else [pid]
+        texts = (self._text(f"{pid}/task/{thread}/children") for thread in threads[:MAX_THREADS])
+        return [int(word) for text in texts if text for word in text.split()]
+
+    def threads(self, pid: int) -> list[int]:
+        try:
+            return [int(name) for name in os.listdir(f"{self._root}/{pid}/task")]
+        except OSError:
+            return []
 
     def wchan(self, pid: int) -> str:
         text = self._text(f"{pid}/wchan") or ""

@@ -29,7 +29,9 @@ from hangwatch_agent.stacks import Stacks
 
 POLL_S = 0.25
 SCAN_S = 2.0
-SCAN_SHARE = 200  # a scan that takes t is made every 200 t at most: 0.5 % of a core on any node
+# A scan that takes t of CPU time is made every 200 t at most: 0.5 % of a core on any node. It may
+# last far longer on a busy one, where scans would come far too seldom if that counted.
+SCAN_SHARE = 200
 PING_EVERY_S = 1.0
 MAX_WAITING_CAPTURES = 32
 CAPTURE_WORKERS = 4
@@ -143,10 +145,9 @@ class Service:
 
     async def _scan(self) -> None:
         while True:
-            started_s = time.monotonic()
-            self._node.scan(started_s)
-            spent_s = time.monotonic() - started_s
-            await asyncio.sleep(max(SCAN_S, spent_s * SCAN_SHARE))
+            before_s = time.thread_time()
+            self._node.scan(time.monotonic())
+            await asyncio.sleep(scan_pause_s(time.thread_time() - before_s))
 
     async def _ping(self) -> None:
         """Ask the worker sockets of ranks whose probe fell silent; nobody else is disturbed."""
@@ -201,6 +202,11 @@ class Service:
         asyncio.get_running_loop().remove_reader(descriptor)
         del self._pidfds[descriptor]
         os.close(descriptor)
+
+
+def scan_pause_s(spent_s: float) -> float:
+    """How long to wait after a scan that took `spent_s` of CPU time."""
+    return max(SCAN_S, spent_s * SCAN_SHARE)
 
 
 def _is_to_ping(item: Tracked, now_ns: int) -> bool:

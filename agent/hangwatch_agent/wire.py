@@ -170,6 +170,7 @@ class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
     io_bytes: int | None = None  # read + written, None without permission
     threads: int = 0
     children: tuple[ChildFacts, ...] = ()
+    ended_share: float | None = None  # of a core, by children: counted when they have ended
     exit_code: int | None = None  # known only from evidence (docs, "Why a process ended")
     exit_signal: int | None = None
     exit_reason: str = ""  # "uncaught RuntimeError", "oom_kill", …; "" = cause unknown
@@ -185,7 +186,8 @@ class ChildFacts(msgspec.Struct, frozen=True, kw_only=True):
     role: str  # "loader", "compile", "checkpoint", "helper", "other"
     state: str
     wchan: str = ""
-    cpu_share: float | None = None
+    cpu_share: float | None = None  # with what its own children took, once they have ended
+    io_rate: float | None = None  # bytes a second, read + written; None if not known
     parent: int = 0  # pid; 0 from agents that do not say it
 
 

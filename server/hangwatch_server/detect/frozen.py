@@ -11,22 +11,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 
-from hangwatch_server.detect import phases, progress
+from hangwatch_server.detect import children, phases, progress
 from hangwatch_server.detect.memory import Stall, Trace
 from hangwatch_server.detect.settings import DetectSettings
 from hangwatch_server.model import Activity, RankView, Snapshot
 
 _MAX_TRACES = 64
-# Helpers of the user's own (loggers, metric writers) are busy whether or not the rank is stuck.
 _STILL = frozenset({"T", "t", "Z", "X", "gone"})
-_WORKING_ROLES = frozenset({"loader", "compile", "checkpoint"})
-# Where the main thread waits for another thread or process of its own to finish something.
-_HELPED = frozenset({Activity.LOCK, Activity.DATALOADER})
-_WAITS_FOR_CHILD = ("subprocess.py", "popen_fork.py", "popen_spawn_posix.py", "pool.py")
 # Inside these nobody works: their threads spin or poll while they wait.
 _SPINNING = frozenset({Activity.COLLECTIVE, Activity.GPU, Activity.RENDEZVOUS})
-# What a process in D state sleeps in when it is not storage; an empty wchan may be anything.
-_NOT_STORAGE = ("vfork", "clone", "nvidia", "nv_", "uvm", "amdgpu", "kfd", "ib_", "mlx", "futex")
 
 
 class Motion(StrEnum):
@@ -35,18 +28,18 @@ class Motion(StrEnum):
     UNDECIDED = "undecided"
 
 
-def observe(stall: Stall, snapshot: Snapshot, ranks: Iterable[int]) -> Stall:
+def observe(stall: Stall, snapshot: Snapshot, ranks: Iterable[int], s: DetectSettings) -> Stall:
     """The stall with one more trace of each of these ranks; other ranks' traces are dropped."""
     traces: dict[int, tuple[Trace, ...]] = {}
     for rank in ranks:
         view = snapshot.ranks.get(rank)
         if view is not None and view.beat is not None:
-            trace = _trace(view, stall, snapshot.taken_s)
+            trace = _trace(view, stall, snapshot.taken_s, s)
             traces[rank] = (*stall.traces.get(rank, ()), trace)[-_MAX_TRACES:]
     return replace(stall, traces=traces)
 
 
-def _trace(view: RankView, stall: Stall, now_s: float) -> Trace:
+def _trace(view: RankView, stall: Stall, now_s: float, s: DetectSettings) -> Trace:
     assert view.beat is not None  # observe() looked
     process, stack = view.beat.process, view.stack
     captured_s = now_s - stack.age_s if stack else 0.0
@@ -56,6 +49,7 @@ def _trace(view: RankView, stall: Stall, now_s: float) -> Trace:
         io_bytes=process.io_bytes,
         main_cpu_s=process.main_cpu_s,
         cpu_s=process.cpu_s,
+        moving_children=children.moving(process, s),
         capture=stack.capture if stack and is_of_stall else "",
         captured_s=captured_s if is_of_stall else 0.0,
     )
@@ -72,7 +66,9 @@ def motion(view: RankView, stall: Stall, now_s: float, s: DetectSettings) -> Mot
         return Motion.WORKING
     if _leaf_moves(view, traces):
         return Motion.WORKING
-    if view.stack is None or not traces[-1].capture:
+    if children.work_elsewhere(view):
+        return Motion.UNDECIDED
+    if view.stack is None or not traces[-1].capture or children.are_hidden(view):
         quiet_s = traces[-1].at_s - max(traces[0].at_s, stall.origin_s)
         return Motion.FROZEN if quiet_s >= s.blind_frozen_s else Motion.UNDECIDED
     is_still = _leaf_stands(view, traces, s) or _never_ran(view, s)
@@ -80,21 +76,13 @@ def motion(view: RankView, stall: Stall, now_s: float, s: DetectSettings) -> Mot
 
 
 def waits_for_storage(view: RankView) -> bool:
-    """Whether the rank, or a loader worker that it waits for, is in D state on some storage."""
+    """Whether the rank, or a child that it waits for, is in D state on some storage."""
     if view.beat is None:
         return False
     process = view.beat.process
     if process.state == "D":
-        return _is_storage(process.wchan)
-    is_loading = view.stack is not None and view.stack.activity in _HELPED
-    return is_loading and any(
-        child.state == "D" and child.role in _WORKING_ROLES and _is_storage(child.wchan)
-        for child in process.children
-    )
-
-
-def _is_storage(wchan: str) -> bool:
-    return not any(word in wchan for word in _NOT_STORAGE)
+        return children.is_storage(process.wchan)
+    return children.wait_for_storage(view)
 
 
 def _works(view: RankView, traces: tuple[Trace, ...], s: DetectSettings) -> bool:
@@ -109,28 +97,17 @@ def _works(view: RankView, traces: tuple[Trace, ...], s: DetectSettings) -> bool
             return True
         if _threads_work(view, traces, main_share, s):
             return True
-    # In D state the rank sleeps in the kernel itself: what shares its memory looks active there.
-    if view.stack is not None and view.stack.is_served and process.state != "D":
+    if view.stack is not None and view.stack.is_served:
         return True
-    if any(share >= s.working_cpu_share for share in _helper_shares(view)):
+    if children.serve(view, _moving_children(traces, s)):
         return True
     return _io_rate(traces) >= s.moving_io_bytes_per_s or _gpu_works(view, s)
 
 
-def _helper_shares(view: RankView) -> list[float]:
-    """CPU shares of the children whose work is the rank's own.
-
-    Any child counts where the main thread waits for one.
-    """
-    assert view.beat is not None  # motion() looked
-    process, leaf = view.beat.process, view.stack.leaf if view.stack else ""
-    waits_for_child = process.wchan.startswith("do_wait") or leaf.startswith(_WAITS_FOR_CHILD)
-    waits_for_child |= view.stack is not None and view.stack.waits_on == "child"
-    return [
-        child.cpu_share
-        for child in process.children
-        if child.cpu_share is not None and (waits_for_child or child.role in _WORKING_ROLES)
-    ]
+def _moving_children(traces: tuple[Trace, ...], s: DetectSettings) -> frozenset[str]:
+    """The roles of all that moved within the window: work comes in bursts, with waits between."""
+    since_s = traces[-1].at_s - s.frozen_window_s
+    return frozenset().union(*(item.moving_children for item in traces if item.at_s > since_s))
 
 
 def _threads_work(

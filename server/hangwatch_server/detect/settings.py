@@ -38,6 +38,8 @@ class DetectSettings:
     wanted_cpu_share: float = 0.5
     # The probe's own record dirties up to 64 KiB a second, which the kernel counts as writing.
     moving_io_bytes_per_s: float = 128 * 1024
+    # A download may be slow; the queues and logs of children that only wait for work say less.
+    moving_child_io_bytes_per_s: float = 16 * 1024
     working_gpu_percent: float = 5.0
     # The probe's thread and a watchdog's take less; a thread that the main thread waits for, more.
     working_threads_share: float = 0.25

@@ -166,7 +166,7 @@ def _observed(
         stall = stillness.observe(stall, snapshot)
     if age_s < _TRACE_AFTER_S:
         return stall
-    return frozen.observe(stall, snapshot, wishes.candidates(snapshot, finding, s))
+    return frozen.observe(stall, snapshot, wishes.candidates(snapshot, finding, s), s)
 
 
 def needs_diagnosis(snapshot: Snapshot, memory: Memory, settings: DetectSettings = DEFAULT) -> bool:

@@ -160,6 +160,10 @@ def _check_process(process: wire.ProcessFacts) -> None:
     _count(len(process.children), MAX_CHILDREN, "children of a rank")
     _texts((process.exit_reason,))
     _numbers((process.main_cpu_share, process.main_still_s, process.main_delay_share))
+    _numbers((process.ended_share, *(child.cpu_share for child in process.children)))
+    rates = (child.io_rate for child in process.children)
+    if not all(rate is None or math.isfinite(rate) for rate in rates):
+        raise WireError("a child's rate of bytes is not finite")
 
 
 def _check_tail(tail: wire.Tail) -> None:

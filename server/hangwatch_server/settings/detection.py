@@ -157,6 +157,13 @@ class DetectionLimits:
             "the probe's own record can make up to half of that",
         ),
     )
+    moving_child_io_bytes_per_s: float = field(
+        default=16384.0,
+        metadata=setting(
+            "bytes per second from which a child counts as reading or writing",
+            "a download may be slow; queues and logs of idle children make less",
+        ),
+    )
     working_gpu_percent: float = field(
         default=5.0,
         metadata=setting(

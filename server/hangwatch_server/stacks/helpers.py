@@ -109,7 +109,7 @@ def _of_child(fact: wire.ChildFacts | None, process: wire.ProcessStacks | None) 
         name=f"its child process {pid}{name}",
         place=_doing(fact, at),
         activity=_activity(fact, reading),
-        is_running=(main is not None and main.is_active) or _is_busy(fact),
+        is_running=_is_running(fact, main),
         key=signature.signature(main.frames) if main is not None else "",
     )
 
@@ -143,8 +143,11 @@ def _state(fact: wire.ChildFacts, *, is_placed: bool) -> list[str]:
     return [f"asleep{at}{waits}"]
 
 
-def _is_busy(fact: wire.ChildFacts | None) -> bool:
-    return fact is not None and (fact.state == "R" or (fact.cpu_share or 0.0) >= BUSY_SHARE)
+def _is_running(fact: wire.ChildFacts | None, main: wire.Thread | None) -> bool:
+    """The kernel's word comes first: py-spy guesses from the stack, which may be its parent's."""
+    if fact is not None:
+        return fact.state == "R" or (fact.cpu_share or 0.0) >= BUSY_SHARE
+    return main is not None and main.is_active
 
 
 def _at_work(other: wire.Thread) -> Helper | None:

@@ -81,7 +81,7 @@ def test_child_that_outlives_its_rank_does_not_take_its_place(
 
     def child() -> int | None:
         make.look(node)
-        return next((pid for item in node.tracked for pid in item.process.children), None)
+        return next((pid for item in node.tracked for pid in item.process.offspring.known), None)
 
     orphan = make.wait_for(child, "the child is seen")
     rank.kill()
@@ -145,7 +145,7 @@ def test_process_of_the_own_run_dir_is_a_bare_rank_and_its_child_is_not(
     def child() -> int | None:
         make.look(node)
         items = [item for item in node.tracked if item.identity.pid == rank.pid]
-        return next((pid for item in items for pid in item.process.children), None)
+        return next((pid for item in items for pid in item.process.offspring.known), None)
 
     pid = make.wait_for(child, "the child is seen")
 
@@ -153,6 +153,35 @@ def test_process_of_the_own_run_dir_is_a_bare_rank_and_its_child_is_not(
     stat = proc.stat(pid)
     assert stat is not None
     assert stat.parent == rank.pid
+
+
+PROGRAM_BY_THREAD = """
+import subprocess, sys, threading
+sys.stdin.readline()
+command = ["sh", "-c", "sleep 60; true"]
+threading.Thread(target=subprocess.run, args=(command,), daemon=True).start()
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+def test_program_started_after_the_last_scan_is_shown_at_the_next_look(
+    run_dir: Path, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """A node with thousands of processes is scanned every half minute or so."""
+    rank = start("-c", PROGRAM_BY_THREAD, **BARE, HANGWATCH_RUN_DIR=str(run_dir))
+    node = make.node_of(run_dir)
+    make.wait_for(lambda: make.look(node) or node.tracked, "the rank is found")
+    assert rank.stdin is not None
+    rank.stdin.write(b"\n")
+    rank.stdin.flush()
+    looks = itertools.count()
+
+    def names() -> set[str]:
+        node.poll(time.monotonic() + 6 * next(looks), time.monotonic_ns())  # no scan
+        return {child.name for item in node.tracked for child in item.facts.children}
+
+    make.wait_for(lambda: names() == {"sh", "sleep"}, "the shell and its program are shown")
 
 
 def test_fresh_record_without_visible_process_is_neither_listed_nor_removed(run_dir: Path) -> None:

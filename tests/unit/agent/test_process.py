@@ -11,14 +11,8 @@ import pytest
 
 from hangwatch_agent import process, procfs
 from hangwatch_agent.payload import ExitPayload
-from hangwatch_agent.process import (
-    ExitFacts,
-    Share,
-    Stillness,
-    error_message,
-    exit_of,
-    read_error_file,
-)
+from hangwatch_agent.process import ExitFacts, error_message, exit_of, read_error_file
+from hangwatch_agent.shares import Share, Stillness
 
 EXITED_3 = 3 << 8
 

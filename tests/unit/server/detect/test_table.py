@@ -445,6 +445,58 @@ def test_any_child_at_work_counts_where_the_rank_waits_for_it(wchan: str, state:
     assert Clockwork(stuck(process), finding, frozen_stack()).run(30).states()[-1] is state
 
 
+def child(name: str = "prepare", **facts: object) -> wire.ChildFacts:
+    told = wire.ChildFacts(pid=9, name=name, role="other", state="S", cpu_share=0.0)
+    return msgspec.structs.replace(told, **facts)
+
+
+def waiting_for(*children: wire.ChildFacts, ended: float | None = None) -> wire.ProcessFacts:
+    process = facts(wchan="do_wait", children=children)
+    return msgspec.structs.replace(process, ended_share=ended)
+
+
+AT_WORK = [
+    (waiting_for(child()), State.HUNG),
+    (waiting_for(child(io_rate=16_383.0)), State.HUNG),
+    (waiting_for(child(io_rate=16_384.0)), State.SLOW),
+    (waiting_for(child(), ended=0.04), State.HUNG),
+    (waiting_for(child(), ended=0.06), State.SLOW),
+    (waiting_for(child(role="helper", cpu_share=0.9)), State.SUSPECTED),
+    (waiting_for(child("ssh")), State.SUSPECTED),
+    (waiting_for(child("bash", pid=8), child("ssh", parent=8)), State.SUSPECTED),
+    (waiting_for(child("ssh", pid=8), child("rsync")), State.HUNG),
+    (waiting_for(child("cp", state="D", wchan="nfs_wait_bit_killable")), State.SUSPECTED),
+    (waiting_for(child("cp", state="D", wchan="kernel_clone")), State.HUNG),
+]
+
+
+@pytest.mark.parametrize(("process", "state"), AT_WORK)
+def test_what_a_child_that_is_waited_for_shows_decides_about_its_rank(
+    process: wire.ProcessFacts, state: State
+) -> None:
+    """Of one that runs a program on another machine nothing can be told for some minutes."""
+    assert Clockwork(stuck(process), finding, frozen_stack()).run(25).states()[-1] is state
+
+
+def test_child_that_only_the_kernel_speaks_of_takes_longer_to_call_frozen() -> None:
+    clock = Clockwork(stuck(facts(wchan="do_wait")), finding, frozen_stack())
+
+    assert State.HUNG not in clock.run_to(28).states()
+    assert clock.run_to(40).states()[-1] is State.HUNG
+
+
+@pytest.mark.parametrize(("every_s", "state"), [(8, State.SLOW), (14, State.HUNG)])
+def test_child_that_works_in_bursts_is_at_work_between_them(every_s: int, state: State) -> None:
+    def beats(at_s: float) -> list[RankView]:
+        is_burst = at_s % every_s < 1.0
+        return stuck(waiting_for(child(cpu_share=0.5 if is_burst else 0.0)))(at_s)
+
+    clock = Clockwork(beats, finding, frozen_stack()).run_to(60)
+
+    assert (State.HUNG in clock.states()) == (state is State.HUNG)
+    assert State.SLOW in clock.states()
+
+
 @pytest.mark.parametrize(("quiet_s", "state"), [(4.9, State.EXPECTED_WAIT), (5.0, State.HUNG)])
 def test_rank_goes_on_in_another_group_for_five_seconds_after_a_call(
     quiet_s: float, state: State

@@ -99,6 +99,21 @@ def test_child_that_works_serves_its_rank() -> None:
     assert facts.is_served
 
 
+def test_child_that_sleeps_serves_nobody_whatever_its_stack_says() -> None:
+    """After vfork it shares its parent's memory, where py-spy finds the parent's stack."""
+    forked = other("mpqueue_child")
+    active = tuple(
+        msgspec.structs.replace(thread, is_active=True, owns_gil=True) for thread in forked.threads
+    )
+    forked = msgspec.structs.replace(forked, threads=active)
+
+    asleep = facts_of(recorded.process("mpqueue"), child(forked), read=(forked,))
+    ready = facts_of(recorded.process("mpqueue"), child(forked, state="R"), read=(forked,))
+    unknown = facts_of(recorded.process("mpqueue"), read=(forked,))
+
+    assert [asleep.is_served, ready.is_served, unknown.is_served] == [False, True, True]
+
+
 def test_thread_that_moves_breaks_the_run_of_who_waits_for_it() -> None:
     main = recorded.process("class_lock")
     writer = next(thread for thread in main.threads if thread.name == "writer")

@@ -20,14 +20,16 @@ class Case:
     seed: int
     harm: str = ""
     must_be_right: bool = True  # False: it may say that it does not know
+    share: float = 0.05  # of the other ranks that are harmed
+    part: str = ""  # of the benchmark that drew it, where that is not called as the harm
 
     def job(self) -> Job:
         return catalogue.single(self.fault, self.seed)
 
     def snapshot(self, job: Job) -> Snapshot:
-        rng = Random(f"{self.harm}/{self.seed}")
+        rng = Random(f"{self.part or self.harm}/{self.seed}")
         if self.harm in damage.DAMAGES:
-            return damage.DAMAGES[self.harm](job, 0.05, rng).later
+            return damage.DAMAGES[self.harm](job, self.share, rng).later
         if self.harm:
             return forgery.forged(job, self.harm, rng).later
         return jobs.snapshot(job)
@@ -48,4 +50,13 @@ CASES = (
         "finished the future",
         False,
     ),
+    Case("counted call was not dumped: place unknown", "cascade", 900073, "not_dumped", share=0.1),
+    Case("rank without dump beside a loader", "dataloader", 900077, "not_dumped", share=0.1),
+    Case("silent member hid another root", "root_mismatch", 356, "silent", part="single"),
+    Case("half of a lost node was named", "node_lost", 1500004, "silent", part="single"),
+    Case("queues were full behind a lost node", "node_lost", 1500291, "silent", part="single"),
+    Case("rank silent for longer joined", "node_lost", 1501275, "silent", part="single"),
+    Case("gather hid half of a lost node", "node_lost", 1501849, "silent", part="single"),
 )
+# Two faults of which the second had come to the first call that the other is missing from.
+HIDDEN = (1500114, 1500198, 1500242)

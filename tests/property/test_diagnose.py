@@ -132,6 +132,15 @@ def test_recorded_case_stays_right(case: recorded.Case) -> None:
         assert judge.of_first(job, found).is_right
 
 
+@pytest.mark.parametrize("seed", recorded.HIDDEN)
+def test_second_fault_is_named_though_it_came_to_the_oldest_call(seed: int) -> None:
+    job = catalogue.double(seed)
+
+    mark = judge.of_all(job, diagnose(jobs.snapshot(job)))
+
+    assert mark.is_right, mark.said
+
+
 def _shuffled(snapshot: Snapshot, shuffler: random.Random) -> Snapshot:
     ranks, groups = list(snapshot.ranks.items()), list(snapshot.groups.items())
     shuffler.shuffle(ranks)

@@ -43,6 +43,7 @@ class Standings(Mapping[str, dict[int, Standing]]):
         self._reports: dict[str, list[Report]] = {}
         self._known: dict[str, dict[int, Standing]] = {}
         self.with_fronts: set[str] = set()  # groups in which somebody has a front
+        self.undumped: set[int] = set()  # ranks with entries older than their counters
 
     def add(self, view: RankView) -> None:
         """What this rank says of its groups; nothing of a rank that never reported."""
@@ -51,7 +52,7 @@ class Standings(Mapping[str, dict[int, Standing]]):
             return
         is_live = view.link is Link.LIVE and (beat.beat_age_s or 0.0) <= PROBE_SILENT_S
         rank, age_s = view.rank, view.age_s
-        reports, with_fronts = self._reports, self.with_fronts
+        reports, with_fronts, undumped = self._reports, self.with_fronts, self.undumped
         for group in beat.groups:
             gid = group.gid
             report = (rank, age_s, is_live, group)
@@ -60,9 +61,11 @@ class Standings(Mapping[str, dict[int, Standing]]):
                 reports[gid] = [report]
             else:
                 known.append(report)
+            finished = group.finished
+            if finished is None and not group.are_entries_current:
+                undumped.add(rank)
             if gid in with_fronts:
                 continue
-            finished = group.finished
             if finished is not None:  # NCCL's counters tell, whatever the entries say
                 if (group.seq or 0) > finished or any(e.seq > finished for e in group.entries):
                     with_fronts.add(gid)

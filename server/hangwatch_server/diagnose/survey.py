@@ -30,6 +30,7 @@ OUTSIDE = frozenset(
         Activity.USER_CODE,
     }
 )
+BUSY_CPU_SHARE = 0.5  # of a core: the main thread works, or spins
 RECENT_STACK_S = 15.0  # older stacks say nothing of a rank that still moves
 _CAPTURE_SLACK_S = 1.0  # heartbeat interval: a counter's age is known only that well
 
@@ -156,6 +157,20 @@ class Survey:
         """Whether nothing in its process answers: it waits for nobody, it stands."""
         beat = self.beat(rank)
         return beat is not None and beat.process.is_unresponsive
+
+    def stands_elsewhere(self, rank: int) -> bool:
+        """Whether it is seen outside of every collective, or cannot run at all."""
+        beat = self.beat(rank)
+        if beat is None or self.is_outside(rank) or beat.process.is_unresponsive:
+            return beat is not None
+        # The kernel keeps it; or its main thread runs with the lock that a wait would give back.
+        facts = beat.process
+        return facts.state == "D" or (facts.is_gil_held and self._is_busy(rank))
+
+    def _is_busy(self, rank: int) -> bool:
+        beat = self.beat(rank)
+        share = beat.process.main_cpu_share if beat is not None else None
+        return share is not None and share >= BUSY_CPU_SHARE
 
     def is_idle(self, rank: int) -> bool:
         beat = self.beat(rank)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from hangwatch_server.diagnose import standing
 from hangwatch_server.diagnose.blame import confidence
 from hangwatch_server.diagnose.blame.culprits import Judged
-from hangwatch_server.diagnose.pending import seen
+from hangwatch_server.diagnose.pending import blind, seen
 from hangwatch_server.diagnose.pending.ops import PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
-from hangwatch_server.diagnose.waiting import paths, roots, waits
+from hangwatch_server.diagnose.waiting import paths, waits
 from hangwatch_server.diagnose.waiting.roots import Root
 from hangwatch_server.diagnose.waiting.wait_graph import WaitGraph
 from hangwatch_server.model import Activity, Kind, Link
@@ -104,7 +104,7 @@ def _proof(looked: Survey, root: Root, rank: int) -> float:
         return confidence.UNABLE if fate in _UNABLE else confidence.PARTLY_FINISHED
     is_in_any = any(rank in op.absent or rank in op.holding for op in root.feeds)
     if not is_in_any:
-        if view is None or view.beat is None or roots.is_blind(looked, rank):
+        if view is None or view.beat is None or blind.is_blind(looked, rank):
             return confidence.SILENT_RANK
         return confidence.SILENT_NODE if view.link is Link.LOST else confidence.SILENT_RANK
     if fate in _UNABLE:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hangwatch_server.diagnose.blame import conditions, stalled
+from hangwatch_server.diagnose.pending import blind
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
-from hangwatch_server.diagnose.waiting import roots
 from hangwatch_server.diagnose.waiting.roots import Root
 from hangwatch_server.diagnose.waiting.wait_graph import WaitGraph, blockers
 from hangwatch_server.model import Condition, Culprit, Kind
@@ -56,7 +56,7 @@ def culprits_of(looked: Survey, item: Judged) -> tuple[Culprit, ...]:
         beat = view.beat if view is not None else None
         is_queued = _is_queued(item.root, rank)
         state = conditions.of_rank(looked, rank, stacks, is_queued=is_queued)
-        if state.condition is Condition.NODE_LOST and roots.is_blind(looked, rank):
+        if state.condition is Condition.NODE_LOST and blind.is_blind(looked, rank):
             detail = "its agent is not heard, but its collectives went on after that"
             state = state._replace(condition=Condition.UNKNOWN, detail=detail)
         if item.root.ops and state.condition is Condition.UNKNOWN:

@@ -11,6 +11,7 @@ from hangwatch_agent.wire import Entry
 from hangwatch_server.diagnose import bounds
 from hangwatch_server.diagnose.calls import record, signature
 from hangwatch_server.diagnose.calls.signature import Signature, Vote
+from hangwatch_server.diagnose.pending import blind
 from hangwatch_server.diagnose.pending.ops import PendingOp
 from hangwatch_server.diagnose.survey import Survey
 
@@ -54,6 +55,8 @@ def _left_alone(survey: Survey, op: PendingOp, named: dict[int, int]) -> Vote | 
         return None  # a receiver hands on what it got: it waits for these though its root is done
     held = survey.standings.get(op.gid, {})
     gone = {rank for rank, one in held.items() if rank not in op.have and one.completed >= op.seq}
+    # What a receiver has finished its root has sent, though its agent be lost and not it.
+    gone |= {root for root in op.unknown if len(gone) > 1 and blind.is_blind(survey, root)}
     odd = tuple(sorted(r for r, root in named.items() if r in op.have and root in gone - {r}))
     if not odd or len(odd) > len(gone):
         return None  # more left waiting than served: a network that failed looks like that

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from hangwatch_agent.wire import Entry
 from hangwatch_server.diagnose import bounds, standing
-from hangwatch_server.diagnose.pending import plain, proofs, rendezvous
+from hangwatch_server.diagnose.pending import later, plain, proofs, rendezvous, undumped
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp, first_name
 from hangwatch_server.diagnose.pending.proofs import Proof
 from hangwatch_server.diagnose.process import Fate
@@ -57,38 +57,19 @@ def _of_group(
 ) -> Iterator[PendingOp]:
     proof = proofs.of_group(survey, members)
     waiting: dict[int, dict[int, Entry | None]] = {}
+    fronts: dict[int, tuple[Entry, ...]] = {}
     are_all_dumped = True
     for rank, held in members.items():
         are_all_dumped = are_all_dumped and held.group.are_entries_current
-        front = _front(survey, rank, held, proof)
-        if front is not None:
-            waiting.setdefault(front.seq, {})[rank] = front
+        mine = _fronts(survey, rank, held, proof)
+        if mine:
+            fronts[rank] = mine
+            waiting.setdefault(mine[0].seq, {})[rank] = mine[0]
+    later.add(survey, fronts, waiting)
     if not are_all_dumped:
-        _add_undumped(survey, members, waiting)
+        undumped.add(survey, members, waiting)
     for seq in sorted(waiting):
         yield _op(survey, group, members, seq, waiting[seq], proof)
-
-
-def _add_undumped(
-    survey: Survey,
-    members: dict[int, Standing],
-    waiting: dict[int, dict[int, Entry | None]],
-) -> None:
-    """Who has entered a call that nobody has finished is in it, even while no entry says so."""
-    finished = max([held.completed for held in members.values()])
-    undumped = {
-        rank: held.entered
-        for rank, held in members.items()
-        if held.entered is not None
-        and not held.fronts
-        and not held.group.are_entries_current
-        and held.stall_s >= survey.settings.stable_after_s
-        and survey.fate(rank) is Fate.ALIVE
-    }
-    for seq, have in waiting.items():
-        if seq > finished:
-            inside = (rank for rank, entered in undumped.items() if entered >= seq)
-            have.update(dict.fromkeys(inside))
 
 
 def _is_outdated(survey: Survey, rank: int, held: Standing) -> bool:
@@ -97,18 +78,17 @@ def _is_outdated(survey: Survey, rank: int, held: Standing) -> bool:
     return is_unheard and held.group.stall_s < survey.settings.stable_after_s
 
 
-def _front(survey: Survey, rank: int, held: Standing, proof: Proof) -> Entry | None:
-    """The oldest collective that it is in, for all that is known; None while it may yet move."""
+def _fronts(survey: Survey, rank: int, held: Standing, proof: Proof) -> tuple[Entry, ...]:
+    """The collectives that it is in, for all that is known; () while it may yet move."""
     if not held.fronts or held.stall_s < survey.settings.stable_after_s or rank in proof.doubted:
-        return None
+        return ()
     if rank not in survey.alive and _is_outdated(survey, rank, held):
-        return None
+        return ()
     bound = proof.bound
-    for front in held.fronts:
-        # A peer may have finished it, in a report that is newer than this one.
-        if front.seq > bound.seq or bound.age_s >= held.entries_age_s:
-            return front
-    return None
+    if held.fronts[0].seq > bound.seq or bound.age_s >= held.entries_age_s:
+        return held.fronts
+    # A peer may have finished it, in a report that is newer than this one.
+    return tuple(front for front in held.fronts if front.seq > bound.seq)
 
 
 def _op(
@@ -134,8 +114,6 @@ def _op(
         doubted=tuple(sorted(proof.doubted)) if proof.doubted else (),
     )
     keep_only_the_root(survey, found)
-    if len(found.holding) == len(group.ranks) and survey.fates_are_alive(found.holding):
-        found.holding = ()  # queued on every GPU: nobody is ahead of anybody
     return found
 
 
@@ -199,7 +177,7 @@ def _arrival(
         is_blocking = is_on_older or fate in (Fate.STOPPED, Fate.GONE)
         return "holding" if is_blocking else "done"
     if held is not None and held.is_exact and fate is Fate.ALIVE:
-        return "absent"
+        return "unknown" if undumped.may_be_inside(survey, rank) else "absent"
     return "unknown" if _may_have_left(survey, rank, have) else _unproven(survey, rank, fate)
 
 

@@ -29,7 +29,7 @@ def pending(survey: Survey, group: GroupView, reports: list[Report]) -> PendingO
     well = survey.well
     have: dict[int, Entry | None] = {}
     absent: dict[int, int] = {}  # rank -> the last call that it entered
-    waits_in = completed = -1
+    waits_in = completed = newest = -1
     stalled_s = inf
     for (rank, age_s, is_live, own), member in zip(reports, group.ranks, strict=True):
         place = _place(own) if rank == member and is_live and rank in well else None
@@ -38,16 +38,18 @@ def pending(survey: Survey, group: GroupView, reports: list[Report]) -> PendingO
         entered, finished, front = place
         if front is None:
             absent[rank] = entered
-        elif have and front.seq != waits_in:
-            return None
+        elif have and (front.seq != waits_in or entered != newest):
+            return None  # of those in later calls too, some may have stopped in between
         else:
             have[rank] = front
-            waits_in = front.seq
+            waits_in, newest = front.seq, entered
         if finished > completed:
             completed = finished
         if own.stall_s + age_s < stalled_s:
             stalled_s = own.stall_s + age_s
     if not have or stalled_s < survey.settings.stable_after_s:
+        return None
+    if not survey.standings.undumped.isdisjoint(absent):
         return None
     if not _is_consistent(waits_in, completed, absent):
         return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from hangwatch_server.diagnose.calls import order
 from hangwatch_server.diagnose.calls.signature import Vote
-from hangwatch_server.diagnose.pending import proofs
+from hangwatch_server.diagnose.pending import blind
 from hangwatch_server.diagnose.pending.ops import PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
@@ -22,6 +22,7 @@ from hangwatch_server.diagnose.waiting import graph
 from hangwatch_server.diagnose.waiting.wait_graph import WaitGraph
 
 _MAX_ASKED = 256  # silent ranks of which it is worked out whether their groups went on
+_AT_ONCE_S = 5.0  # from the loss of a machine to the first wait for it: a step, and its heartbeat
 
 
 @dataclass(slots=True)
@@ -70,23 +71,10 @@ def of(waiting: WaitGraph) -> list[Root]:
     for root in found if presumed else ():
         noted |= _add_notes(waiting, root, presumed)
     rest = [node for node in doubtful if node not in noted]
-    found.extend(_rank_roots(waiting, rest, is_certain=False))
+    for root in _rank_roots(waiting, rest, is_certain=False):
+        _add_whole_nodes(waiting, root)
+        found.append(root)
     return found
-
-
-def is_blind(survey: Survey, rank: int) -> bool:
-    """Whether its groups went on after it was last heard: its agent is lost, it was not stuck."""
-    beat = survey.beat(rank)
-    if beat is None:
-        return rank in survey.outsiders_of_used(1)  # never heard, but it has taken part
-    for group in beat.groups:
-        members = survey.standings.get(group.gid, {})
-        held = members.get(rank)
-        if held is None or held.entered is None or held.is_exact:
-            continue
-        if proofs.bound_of(survey, group.gid).seq > held.entered:
-            return True
-    return False
 
 
 def _cycle_root(waiting: WaitGraph, members: list[int]) -> Root:
@@ -118,8 +106,8 @@ def _op_root(waiting: WaitGraph, node: int) -> Root:
 def _rank_roots(waiting: WaitGraph, nodes: list[int], *, is_certain: bool) -> list[Root]:
     """One root for ranks that hold up the same victims, or are lost with the same node."""
     limit = waiting.survey.settings.max_sinks
-    blind = set() if is_certain else _blind(waiting, nodes)
-    order = sorted(nodes, key=lambda n: (n in blind, -len(waiting.predecessors[n]), n))
+    lesser = set() if is_certain else _lesser(waiting, nodes)
+    order = sorted(nodes, key=lambda n: (n in lesser, -len(waiting.predecessors[n]), n))
     found: list[Root] = []
     by_cause: dict[tuple[str, Fate], Root] = {}
     for node in order:
@@ -138,7 +126,7 @@ def _rank_roots(waiting: WaitGraph, nodes: list[int], *, is_certain: bool) -> li
             reached = graph.reach(waiting.predecessors, [node])
             near = Root([rank], [], _feeds(waiting, node), reached, is_certain)
             found.append(near)
-        elif node in blind and waiting.node_of[near.ranks[0]] not in blind:
+        elif node in lesser and waiting.node_of[near.ranks[0]] not in lesser:
             near.notes.append(rank)
         else:
             _join(waiting, near, node)
@@ -154,15 +142,26 @@ def _absorb(root: Root, other: Root) -> None:
     root.reached |= other.reached
 
 
-def _blind(waiting: WaitGraph, nodes: list[int]) -> set[int]:
-    """Of several silent ranks the lesser suspects: those that went on after they fell silent, and
-    those whose node speaks of others, where some other node is lost as a whole."""
+def _lesser(waiting: WaitGraph, nodes: list[int]) -> set[int]:
+    """Of several silent ranks the lesser suspects: those that went on after they fell silent, those
+    whose node speaks of others, where some other node is lost as a whole, and those that had been
+    silent for long when all came to stand, where others fell silent just then."""
     if len(nodes) < 2:
         return set()
     asked = nodes[:_MAX_ASKED]
-    went_on = {node for node in asked if is_blind(waiting.survey, waiting.ranks[node])}
-    beside = _beside_the_heard(waiting, asked)
-    return went_on | beside if len(beside) < len(asked) else went_on
+    found = {node for node in asked if blind.is_blind(waiting.survey, waiting.ranks[node])}
+    for less in (_beside_the_heard(waiting, asked), _long_silent(waiting, asked)):
+        if not found.union(less).issuperset(asked):
+            found |= less
+    return found
+
+
+def _long_silent(waiting: WaitGraph, nodes: list[int]) -> set[int]:
+    """Ranks that fell silent well before the first wait for one of `nodes` began."""
+    waits = (op.stalled_s for node in nodes for op in _feeds(waiting, node))
+    since_s = max(waits, default=0.0) + _AT_ONCE_S
+    views = {node: waiting.survey.view(waiting.ranks[node]) for node in nodes}
+    return {n for n, view in views.items() if view and view.beat and view.age_s > since_s}
 
 
 def _beside_the_heard(waiting: WaitGraph, nodes: list[int]) -> set[int]:
@@ -178,6 +177,19 @@ def _cause(survey: Survey, rank: int) -> tuple[str, Fate] | None:
     view = survey.view(rank)
     fate = survey.fate(rank)
     return (view.node, fate) if view is not None and view.node and fate is not Fate.ALIVE else None
+
+
+def _add_whole_nodes(waiting: WaitGraph, root: Root) -> None:
+    """Name a lost machine with all its ranks that some call behind it may be waiting for.
+
+    An edge to such a rank may be missing where others hold that call up for certain.
+    """
+    looked = waiting.survey
+    lost = {_cause(looked, rank) for rank in root.ranks} - {None}
+    reached = (op for node in root.reached if (op := waiting.op(node)) is not None)
+    beside = {r for op in reached for r in op.unknown if _cause(looked, r) in lost}
+    for rank in sorted(beside.difference(root.ranks, root.notes)):
+        _join(waiting, root, waiting.node_of[rank])
 
 
 def _presumed(waiting: WaitGraph, certain: set[int]) -> dict[int, list[int]]:

@@ -73,6 +73,7 @@ def build(survey: Survey) -> WaitGraph:
     votes = mismatch.mark(survey, pending)
     fronts = waits.fronts(pending)
     edges = waits.of_ranks(survey, pending, fronts)
+    waits.release_full_queues(survey, pending, edges)
     waits.queued_behind(survey, pending, fronts, edges)
     ranks = sorted(_touched(pending, fronts))
     node_of = {rank: node for node, rank in enumerate(ranks)}

@@ -65,7 +65,7 @@ def _of_rank(survey: Survey, pending: list[PendingOp], rank: int, mine: list[int
         return []
     if any(pending[index].form is Form.SEEN for index in mine):
         return mine  # its stack is the reason why it counts as waiting
-    if survey.is_outside(rank) or _is_in_kernel(survey, rank) or survey.cannot_run(rank):
+    if survey.stands_elsewhere(rank):
         return []
     started = _running(pending, rank, mine)
     if started is not None:
@@ -79,12 +79,6 @@ def _of_rank(survey: Survey, pending: list[PendingOp], rank: int, mine: list[int
     if stack is not None and stack.activity is Activity.COLLECTIVE and stack.op:
         return [index for index in mine if matches(stack, pending[index])] or mine
     return mine
-
-
-def _is_in_kernel(survey: Survey, rank: int) -> bool:
-    """Its main thread sleeps uninterruptibly: on a file or a driver, not in a collective."""
-    beat = survey.beat(rank)
-    return beat is not None and beat.process.state == "D"
 
 
 def _running(pending: list[PendingOp], rank: int, mine: list[int]) -> list[int] | None:
@@ -112,6 +106,21 @@ def queued_behind(
         for index in mine:
             if index not in at and rank not in pending[index].holding:
                 pending[index].holding += (rank,)
+
+
+def release_full_queues(
+    survey: Survey, pending: list[PendingOp], edges: dict[int, list[int]]
+) -> None:
+    """Where every GPU has a call in its queue, only those hold it up that are at another call.
+
+    Of the rest nobody is ahead of anybody: that is nobody's fault, as far as can be seen.
+    """
+    for op in pending:
+        group = survey.snapshot.groups.get(op.gid)
+        if group is None or not op.holding or len(op.holding) < len(group.ranks):
+            continue
+        if survey.fates_are_alive(op.holding):
+            op.holding = tuple(rank for rank in op.holding if edges.get(rank))
 
 
 def is_in_queue_order(survey: Survey, pending: list[PendingOp], rank: int, mine: list[int]) -> bool:

@@ -23,6 +23,18 @@ def text(ranks: Iterable[int]) -> str:
     return ",".join(parts)
 
 
+def named(ranks: Iterable[int]) -> str:
+    """ "rank 5" or "ranks 2-3", for sentences."""
+    numbers = set(ranks)
+    return f"rank{'' if len(numbers) == 1 else 's'} {text(numbers)}"
+
+
+def agreeing(ranks: Iterable[int], one: str, many: str) -> str:
+    """ "rank 5 is" or "ranks 2-3 are": the ranks with the form of the verb that goes with them."""
+    numbers = set(ranks)
+    return f"{named(numbers)} {one if len(numbers) == 1 else many}"
+
+
 def parse(spec: str) -> tuple[int, ...]:
     """Expand range text to sorted ranks; raise BadRangeError with the offending part."""
     ranks: set[int] = set()

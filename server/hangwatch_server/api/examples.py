@@ -63,6 +63,8 @@ VERDICT: Json = {
         "why": "3 x p99 (0.4 s) is under the 10 s floor",
     },
     "incident": "i_7c2e",
+    "besides": [],
+    "shift": None,
 }
 JOB: Json = {
     "id": "b3f1c07a9d24",

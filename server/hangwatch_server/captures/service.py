@@ -358,7 +358,7 @@ def _wanted(snapshot: Snapshot, spec: str | None) -> tuple[int, ...]:
     unknown = [rank for rank in wanted if rank not in snapshot.ranks]
     if unknown or not wanted:
         raise NotFoundError(
-            f"the job has no rank {ranges.text(unknown) or '(none given)'}: "
+            f"the job has no {ranges.named(unknown) if unknown else 'rank (none given)'}: "
             f"its ranks are 0-{snapshot.world_size - 1}"
         )
     return wanted[:MAX_RANKS]

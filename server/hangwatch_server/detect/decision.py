@@ -28,4 +28,5 @@ class Decision:
     # What only memory can tell: who is usually last, and what restarts hide.
     evidence: tuple[Evidence, ...] = ()
     is_frozen: bool | None = None  # None: not judged, or not enough is known
+    is_repeated: bool = False  # earlier attempts stood still here too, or came no further
     is_over: bool = False  # every process has been gone for so long that no restart is under way

@@ -117,7 +117,11 @@ def _unheard(case: Case) -> Judgement | None:
     lost = [v for v in case.views() if v.node and v.link is Link.LOST]
     unseen = [view.rank for view in case.views() if view.beat is None and view not in lost]
     if unseen and case.finding.kind is not Kind.INCOMPLETE_RENDEZVOUS:
-        return State.UNKNOWN, f"rank {ranges.text(unseen)} is waited for, but not reported", None
+        return (
+            State.UNKNOWN,
+            f"{ranges.agreeing(unseen, 'is', 'are')} waited for, but not reported",
+            None,
+        )
     return _lost(case, lost) if lost and len(lost) == len(case.views()) else None
 
 
@@ -129,15 +133,22 @@ def _lost(case: Case, lost: list[RankView]) -> Judgement:
     """
     nodes = {v.node for v in case.snapshot.ranks.values() if v.node}
     live = {v.node for v in case.snapshot.ranks.values() if v.node and v.link is Link.LIVE}
-    names = ", ".join(sorted({view.node for view in lost})[:4])
+    silent = sorted({view.node for view in lost})
+    is_one = len(silent) == 1
+    who = f"node{'' if is_one else 's'} {', '.join(silent[:4])}"
     is_ours = len(live) * 2 < len(nodes)
     looked_s = case.snapshot.taken_s - case.memory.awake_s
     silent_s = min(view.age_s for view in lost)
     if looked_s < silent_s and case.memory.has_looked_away:
         silent_s = looked_s
     if is_ours or min(silent_s, case.stalled_s) < case.settings.node_lost_s:
-        return State.UNKNOWN, f"node {names} is waited for and not heard", None
-    return State.HUNG, f"node {names} has been silent while others wait for its ranks", None
+        return State.UNKNOWN, f"{who} {'is' if is_one else 'are'} waited for and not heard", None
+    since = (
+        "has been silent while others wait for its"
+        if is_one
+        else ("have been silent while others wait for their")
+    )
+    return State.HUNG, f"{who} {since} ranks", None
 
 
 def _held_up(case: Case) -> tuple[State, str]:

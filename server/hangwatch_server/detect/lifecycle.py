@@ -23,10 +23,10 @@ def ended(snapshot: Snapshot) -> Verdict | None:
         return _partly_ended(snapshot, beats)
     bad = [rank for rank, beat in beats.items() if _has_failed(beat)]
     if bad:
-        return State.FAILED, f"rank {ranges.text(bad)} ended badly: {_how(beats[min(bad)])}"
+        return State.FAILED, f"{ranges.named(bad)} ended badly: {_how(beats[min(bad)])}"
     unclear = [rank for rank, beat in beats.items() if not _has_ended_well(beat)]
     if unclear:
-        return State.UNKNOWN, f"all ranks are gone; of rank {ranges.text(unclear)} nobody knows why"
+        return State.UNKNOWN, f"all ranks are gone; of {ranges.named(unclear)} nobody knows why"
     return State.FINISHED, "all ranks ended without an error"
 
 
@@ -41,9 +41,9 @@ def _partly_ended(snapshot: Snapshot, beats: dict[int, wire.RankBeat]) -> Verdic
     """Ranks that were never reported may still run: only a failure is certain."""
     bad = [rank for rank, beat in beats.items() if _has_failed(beat)]
     if bad:
-        return State.FAILED, f"rank {ranges.text(bad)} ended badly: {_how(beats[min(bad)])}"
-    silent = ranges.text(set(snapshot.ranks) - set(beats))
-    return State.UNKNOWN, f"all reported ranks are gone; rank {silent} never reported"
+        return State.FAILED, f"{ranges.named(bad)} ended badly: {_how(beats[min(bad)])}"
+    silent = ranges.named(set(snapshot.ranks) - set(beats))
+    return State.UNKNOWN, f"all reported ranks are gone; {silent} never reported"
 
 
 def _has_failed(beat: wire.RankBeat) -> bool:
@@ -74,8 +74,10 @@ def blind(snapshot: Snapshot) -> Verdict | None:
     lost = [v.rank for v in snapshot.ranks.values() if v.link is Link.LOST and _is_watched(v)]
     if not lost:
         return None
-    nodes = ", ".join(sorted({snapshot.ranks[rank].node for rank in lost})[:4])
-    return State.UNKNOWN, f"no word from rank {ranges.text(lost)} ({nodes}): its agent is not heard"
+    names = sorted({snapshot.ranks[rank].node for rank in lost})
+    agents = "its agent is" if len(names) == 1 else "their agents are"
+    few = ", ".join(names[:4])
+    return State.UNKNOWN, f"no word from {ranges.named(lost)} ({few}): {agents} not heard"
 
 
 def _is_watched(view: RankView) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from hangwatch_server import ranges
 from hangwatch_server.detect import words
 from hangwatch_server.detect.memory import Ended, Memory
 from hangwatch_server.model import Evidence, Finding, Kind, Limits, State, Verdict
@@ -65,7 +66,8 @@ def place(finding: Finding | Verdict) -> str:
 
 def in_words(finding: Finding | Verdict) -> str:
     """ "rank 3, all_reduce of dp", for a sentence about an earlier attempt."""
-    parts = [f"rank {finding.culprit_ranks}"] if finding.culprit_ranks else []
+    named = finding.culprit_ranks
+    parts = [ranges.named(ranges.parse(named))] if named else []
     if finding.group is not None:
         parts.append(f"{finding.op or 'a call'} of {words.group(finding.group.name)}")
     where = next((culprit.where for culprit in finding.culprits if culprit.where), "")

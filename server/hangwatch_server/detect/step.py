@@ -88,6 +88,7 @@ class _Told:
             reason=reason,
             evidence=(*again, *memory.stragglers),
             is_frozen=is_frozen,
+            is_repeated=bool(again),
             is_over=over_since_s is not None and now_s - over_since_s >= _OVER_AFTER_S,
         )
 

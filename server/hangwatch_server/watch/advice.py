@@ -24,11 +24,15 @@ def action(
     incidents_by_node: Mapping[str, int],
     *,
     evidence_stored: bool,
+    is_repeated: bool = False,
 ) -> Action:
-    """The advice for a state; `incidents_by_node` counts the last 30 days."""
+    """The advice for a state; `incidents_by_node` counts the last 30 days.
+
+    `is_repeated`: earlier attempts of the job came to the same end.
+    """
     excluded = _excluded(finding, snapshot, incidents_by_node) if _is_over(state) else ()
     return Action(
-        advice=_advice(state, finding.kind, bool(excluded)),
+        advice=_advice(state, finding.kind, bool(excluded), is_repeated),
         exclude_nodes=excluded,
         evidence_stored=evidence_stored,
     )
@@ -38,12 +42,12 @@ def _is_over(state: State) -> bool:
     return state in (State.HUNG, State.FAILED)
 
 
-def _advice(state: State, kind: Kind, has_excluded: bool) -> str:
+def _advice(state: State, kind: Kind, has_excluded: bool, is_repeated: bool) -> str:
     if _is_over(state):
         if has_excluded:
             return "restart_excluding"
         # A restarted program makes the same wrong calls again.
-        return "investigate" if kind in _PROGRAM_ERRORS else "restart"
+        return "investigate" if is_repeated or kind in _PROGRAM_ERRORS else "restart"
     if state is State.SLOW:
         return "investigate"
     if state in (State.SUSPECTED, State.EXPECTED_WAIT, State.UNKNOWN):

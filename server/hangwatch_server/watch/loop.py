@@ -183,6 +183,7 @@ class Loop:
             watched.snapshot,
             self.incidents_by_node,
             evidence_stored=self._captures.has_evidence(verdict.incident),
+            is_repeated=decision.is_repeated,
         )
         watched.draft = dataclasses.replace(verdict, action=action)
 

@@ -84,6 +84,8 @@ def build(
         action=Action(),
         limits=decision.limits,
         incident=_incident(previous, snapshot.attempt),
+        besides=shown.besides,
+        shift=shown.shift,
     )
 
 

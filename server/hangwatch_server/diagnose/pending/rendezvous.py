@@ -128,7 +128,7 @@ def _details(inside: Waits) -> str:
     if len(places) < 2:
         return next(iter(places), "")
     ordered = sorted(places.items(), key=lambda item: (-len(item[1]), item[0]))[:4]
-    return ", ".join(f"{place} (rank {ranges.text(ranks)})" for place, ranks in ordered)
+    return ", ".join(f"{place} ({ranges.named(ranks)})" for place, ranks in ordered)
 
 
 def _elsewhere(inside: Waits) -> list[int]:

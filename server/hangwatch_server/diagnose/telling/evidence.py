@@ -39,8 +39,8 @@ def of(survey: Survey, item: Judged) -> tuple[Evidence, ...]:
     for rank in ranks[:_MAX_RANKS]:
         found.extend(_of_culprit(survey, op, rank))
     if item.reason:
-        blamed = ranges.text(ranks)
-        text = f"All have entered it; this alone speaks against rank {blamed}: {item.reason}."
+        blamed = ranges.named(ranks)
+        text = f"All have entered it; this alone speaks against {blamed}: {item.reason}."
         found.append(Evidence(kind="counters", text=text))
     found.extend(_of_op(survey, root, op))
     if op.source:
@@ -48,7 +48,8 @@ def of(survey: Survey, item: Judged) -> tuple[Evidence, ...]:
     if op.doubted:
         found.append(Evidence(kind="counters", text=_doubt_text(op)))
     if root.notes:
-        found.append(Evidence(kind="node", text=_silence_text(root.notes)))
+        texts = _silence_texts(survey, root.notes)
+        found.extend(Evidence(kind="node", text=text) for text in texts)
     return tuple(found)
 
 
@@ -77,15 +78,28 @@ def sides(survey: Survey, root: Root, op: PendingOp) -> tuple[MismatchSide, ...]
 
 def _doubt_text(op: PendingOp) -> str:
     return (
-        f"The counters of rank {ranges.text(op.doubted)} cannot be true beside those of the other "
+        f"The counters of {ranges.named(op.doubted)} cannot be true beside those of the other "
         "members: they are not believed."
     )
 
 
-def _silence_text(notes: Sequence[int]) -> str:
-    few = ranges.text(notes) if len(notes) <= _MAX_NOTES else ""
-    who = f"Ranks {few} are" if few else f"{len(notes)} ranks are"
-    return f"{who} silent: nobody can say whether they arrived."
+def _silence_texts(survey: Survey, notes: Sequence[int]) -> Iterator[str]:
+    """Of ranks that may be missing too, and why nobody can say whether they are."""
+    silent = [rank for rank in notes if survey.fate(rank) in (Fate.SILENT, Fate.LATE)]
+    heard = [rank for rank in notes if rank not in silent]
+    if silent:
+        they = "it" if len(silent) == 1 else "they"
+        yield f"{_few(silent)} silent: nobody can say whether {they} arrived."
+    if heard:
+        they = "it is" if len(heard) == 1 else "they are"
+        yield f"{_few(heard)} heard, but nothing tells which call {they} in."
+
+
+def _few(ranks: Sequence[int]) -> str:
+    """ "Ranks 2-3 are", or how many they are where a list would be long."""
+    if len(ranks) > _MAX_NOTES:
+        return f"{len(ranks)} ranks are"
+    return sentences.capital(ranges.agreeing(ranks, "is", "are"))
 
 
 def _inside_text(survey: Survey, op: PendingOp) -> str:

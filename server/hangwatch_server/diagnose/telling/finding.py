@@ -132,7 +132,7 @@ def _summary(looked: Survey, item: Judged, blamed: Sequence[Culprit], calls: Seq
     number = len(item.victims) + (len(item.ranks) if is_shared else 0)
     if item.root.vote is not None and item.root.vote.right is None:
         by_side = [
-            f"rank {ranges.text(ranks)} in {call}"
+            f"{ranges.named(ranks)} in {call}"
             for ranks, call in zip(_sides(item), calls, strict=True)
         ]
         call = sentences.of_call(item.op, group)

@@ -10,39 +10,77 @@ from hangwatch_server.diagnose.pending import ops
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.model import Condition, Culprit, GroupView, Kind, Shift
 
+# What one does, and what several do.
 _DOING = {
-    Condition.EXITED: "has exited",
-    Condition.KILLED: "was killed",
-    Condition.NODE_LOST: "is on a node that is not heard any more",
-    Condition.STOPPED: "is stopped (SIGSTOP or a debugger)",
-    Condition.UNINTERRUPTIBLE: "is in uninterruptible sleep",
-    Condition.GIL_HELD: "holds the interpreter lock in native code",
-    Condition.IN_DATALOADER: "is in its dataloader",
-    Condition.IN_CHECKPOINT: "is writing or reading a checkpoint",
-    Condition.IN_COMPILE: "is compiling",
-    Condition.IN_LOCK: "waits for a lock or queue",
-    Condition.IN_USER_CODE: "is in its own code",
-    Condition.IN_COLLECTIVE: "waits in another collective",
-    Condition.GPU_BUSY: "waits for its GPU",
-    Condition.FINISHED: "has left training",
-    Condition.UNRESPONSIVE: "does not answer",
-    Condition.UNKNOWN: "is somewhere that cannot be seen",
+    Condition.EXITED: ("has exited", "have exited"),
+    Condition.KILLED: ("was killed", "were killed"),
+    Condition.NODE_LOST: (
+        "is on a node that is not heard any more",
+        "are on nodes that are not heard any more",
+    ),
+    Condition.STOPPED: (
+        "is stopped (SIGSTOP or a debugger)",
+        "are stopped (SIGSTOP or a debugger)",
+    ),
+    Condition.UNINTERRUPTIBLE: ("is in uninterruptible sleep", "are in uninterruptible sleep"),
+    Condition.GIL_HELD: (
+        "holds the interpreter lock in native code",
+        "hold the interpreter lock in native code",
+    ),
+    Condition.IN_DATALOADER: ("is in its dataloader", "are in their dataloaders"),
+    Condition.IN_CHECKPOINT: (
+        "is writing or reading a checkpoint",
+        "are writing or reading a checkpoint",
+    ),
+    Condition.IN_COMPILE: ("is compiling", "are compiling"),
+    Condition.IN_LOCK: ("waits for a lock or queue", "wait for a lock or queue"),
+    Condition.IN_USER_CODE: ("is in its own code", "are in their own code"),
+    Condition.IN_COLLECTIVE: ("waits in another collective", "wait in another collective"),
+    Condition.GPU_BUSY: ("waits for its GPU", "wait for their GPUs"),
+    Condition.FINISHED: ("has left training", "have left training"),
+    Condition.UNRESPONSIVE: ("does not answer", "do not answer"),
+    Condition.UNKNOWN: (
+        "is somewhere that cannot be seen",
+        "are somewhere that cannot be seen",
+    ),
 }
+_SEEMS = ("seems to have left training", "seem to have left training")
+_IS_AT = ("is at", "are at")
+# How a process ended comes in words of its own.
+_ENDED = (("was ", "were "), ("is ", "are "), ("has ", "have "))
 _MAX_NAMED = 8
 
 
-def doing(culprit: Culprit) -> str:
-    """What a culprit does: "is in its dataloader: train.py:88 in __getitem__ (worker 831 …)"."""
+def doing(culprit: Culprit, *, are_many: bool = False) -> str:
+    """What a culprit does: "is in its dataloader: train.py:88 in __getitem__ (worker 831 …)".
+
+    With `are_many` as said of several that do the same: "are in their dataloaders: …".
+    """
     if culprit.condition in (Condition.EXITED, Condition.KILLED) and culprit.detail:
-        return culprit.detail.removeprefix("it ")
-    text = _DOING[culprit.condition]
+        ended = culprit.detail.removeprefix("it ")
+        return _of_many(ended) if are_many else ended
+    text = _DOING[culprit.condition][are_many]
     if culprit.detail == conditions.BY_LINE:
-        text = "seems to have left training"
+        text = _SEEMS[are_many]
     if culprit.condition is Condition.UNKNOWN and culprit.where:
-        text = f"is at {culprit.where}"
+        text = f"{_IS_AT[are_many]} {culprit.where}"
     elif culprit.where:
         text = f"{text}: {culprit.where}"
-    return f"{text} ({culprit.detail})" if culprit.detail else text
+    if not culprit.detail:
+        return text
+    return f"{text} ({'each: ' if are_many else ''}{culprit.detail})"
+
+
+def _of_many(ended: str) -> str:
+    for one, many in _ENDED:
+        if ended.startswith(one):
+            return many + ended.removeprefix(one)
+    return ended
+
+
+def capital(text: str) -> str:
+    """As a sentence begins."""
+    return text[:1].upper() + text[1:]
 
 
 def seconds(value_s: float) -> str:
@@ -147,8 +185,7 @@ def shift(found: Shift) -> str:
 
 def beside(ranks: Sequence[int]) -> str:
     """That there is a second cause, in the headline: to mend the first alone would not help."""
-    who_else = "rank" if len(ranks) == 1 else "ranks"
-    return f"Apart from that, {who_else} {ranges.text(ranks)} {_hold(ranks)} others up too."
+    return f"Apart from that, {ranges.agreeing(ranks, 'holds', 'hold')} others up too."
 
 
 def tie(call: str, sides: Sequence[str], victims: int, stalled_s: float) -> str:
@@ -175,12 +212,14 @@ def _disagree(ranks: Sequence[int]) -> str:
 
 def _and(culprits: Sequence[Culprit]) -> str:
     """What the culprits do, one sentence per different doing."""
-    by_text: dict[str, list[int]] = {}
+    alike: dict[str, list[Culprit]] = {}
     for culprit in culprits:
-        by_text.setdefault(doing(culprit), []).append(culprit.rank)
+        alike.setdefault(doing(culprit), []).append(culprit)
     if len(culprits) == 1:
-        return f" It {next(iter(by_text))}."
-    texts = [
-        f" Rank {ranges.text(ranks)} {text}." for text, ranks in list(by_text.items())[:_MAX_NAMED]
-    ]
-    return "".join(texts)
+        return f" It {next(iter(alike))}."
+    return "".join(f" {_together(group)}." for group in list(alike.values())[:_MAX_NAMED])
+
+
+def _together(alike: Sequence[Culprit]) -> str:
+    who_they_are = capital(ranges.named(culprit.rank for culprit in alike))
+    return f"{who_they_are} {doing(alike[0], are_many=len(alike) > 1)}"

@@ -86,3 +86,45 @@ def test_a_second_cause_is_in_the_headline() -> None:
 
     assert {culprit.rank for culprit in (*found.culprits, *found.besides)} == {1, 3}
     assert "Apart from that, rank 3 holds others up too." in found.summary
+
+
+def culprit(rank: int, condition: Condition, where: str = "", detail: str = "") -> Culprit:
+    return Culprit(
+        rank=rank, node="a", pid=1, gpu=None, condition=condition, where=where, detail=detail
+    )
+
+
+@pytest.mark.parametrize("condition", Condition)
+def test_what_several_ranks_do_agrees_in_number(condition: Condition) -> None:
+    one, many = (sentences.doing(culprit(2, condition), are_many=many) for many in (False, True))
+
+    assert one.split()[0] in {"is", "has", "was", "holds", "waits", "does"}
+    assert many.split()[0] in {"are", "have", "were", "hold", "wait", "do"}
+    assert " its " not in many
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (culprit(2, Condition.UNKNOWN), "are somewhere that cannot be seen"),
+        (culprit(2, Condition.UNKNOWN, "a.py:1 in f"), "are at a.py:1 in f"),
+        (culprit(2, Condition.KILLED, detail="was killed by SIGKILL"), "were killed by SIGKILL"),
+        (culprit(2, Condition.EXITED, detail="exited with code 1"), "exited with code 1"),
+        (
+            culprit(2, Condition.IN_DATALOADER, detail="it waits for batch 3"),
+            "are in their dataloaders (each: it waits for batch 3)",
+        ),
+    ],
+)
+def test_one_sentence_for_several_ranks_is_in_the_plural(said: Culprit, expected: str) -> None:
+    assert sentences.doing(said, are_many=True) == expected
+
+
+def test_ranks_of_one_doing_are_named_together() -> None:
+    waiting = [make.rank(rank, make.at("world", 5, 6)) for rank in (0, 1)]
+    missing = [make.rank(rank, make.at("world", 5)) for rank in (2, 3)]
+
+    found = diagnose(make.snapshot([*waiting, *missing], [make.world(*range(4))]))[0]
+
+    assert "Ranks 2-3 are somewhere that cannot be seen." in found.summary
+    assert "Rank 2-3" not in found.summary

@@ -18,6 +18,7 @@ from hangwatch_server.model import (
     Finding,
     Kind,
     Limits,
+    Shift,
     Snapshot,
     State,
     Verdict,
@@ -176,3 +177,38 @@ def test_reason_of_the_state_stands_beside_what_the_finding_says() -> None:
     shown = verdicts.build(meta, snapshot, finding(), slow, None, NOW)
 
     assert [item.text for item in shown.evidence] == ["Slow: the culprit works."]
+
+
+def test_a_restart_that_ended_alike_before_is_not_advised_again() -> None:
+    _, snapshot = scene()
+
+    told = [
+        advice.action(
+            State.HUNG,
+            finding(condition),
+            snapshot,
+            {},
+            evidence_stored=True,
+            is_repeated=is_repeated,
+        ).advice
+        for condition, is_repeated in (
+            (Condition.IN_USER_CODE, False),
+            (Condition.IN_USER_CODE, True),
+            (Condition.NODE_LOST, True),
+        )
+    ]
+
+    assert told == ["restart", "investigate", "restart_excluding"]
+
+
+def test_separate_causes_and_a_skipped_call_are_in_the_verdict() -> None:
+    meta, snapshot = scene()
+    beside = dataclasses.replace(finding().culprits[0], rank=3)
+    skipped = Shift(rank=2, calls=1, op="all_reduce", ago=4)
+    found = dataclasses.replace(finding(), besides=(beside,), shift=skipped)
+
+    verdict = verdicts.build(meta, snapshot, found, decision(State.HUNG), None, NOW)
+
+    assert verdict.besides == (beside,)
+    assert [one.rank for one in verdict.culprits] == [2, 3]
+    assert verdict.shift == skipped

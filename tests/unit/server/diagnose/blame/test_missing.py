@@ -182,7 +182,7 @@ def test_silent_rank_becomes_a_note_beside_a_proven_culprit() -> None:
 
     assert len(found) == 1
     assert found[0].culprit_ranks == "1"
-    assert any("Ranks 2 are silent" in item.text for item in found[0].evidence)
+    assert any("Rank 2 is silent" in item.text for item in found[0].evidence)
 
 
 def test_silent_rank_whose_group_goes_on_is_not_reported() -> None:

@@ -35,6 +35,7 @@ class Case:
         return jobs.snapshot(job)
 
 
+GARBAGE = "forged: garbage op"
 CASES = (
     Case("lost rank's queued calls joined the certain culprit", "out_of_memory", 25, "silent"),
     Case("lost rank was named beside the rank in a checkpoint", "checkpoint", 42, "silent"),
@@ -56,6 +57,7 @@ CASES = (
     Case("half of a lost node was named", "node_lost", 1500004, "silent", part="single"),
     Case("queues were full behind a lost node", "node_lost", 1500291, "silent", part="single"),
     Case("rank silent for longer joined", "node_lost", 1501275, "silent", part="single"),
+    Case("nameless op proved an arrival", "checkpoint", 2600016, "garbage op", part=GARBAGE),
     Case("gather hid half of a lost node", "node_lost", 1501849, "silent", part="single"),
 )
 # Two faults of which the second had come to the first call that the other is missing from.

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import hangwatch_agent
 from hangwatch_agent import client, settings
-from hangwatch_agent.commands import flags, jobs, node, output, tokens
+from hangwatch_agent.commands import connection, flags, jobs, node, output, tokens
 from hangwatch_agent.commands.flags import Commands
 from hangwatch_agent.errors import AgentError
 from hangwatch_agent.settings import AgentSettings
@@ -75,6 +75,7 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(dest="command_name", required=True, metavar="COMMAND")
     _add_demo(commands)
+    _add_simulate(commands)
     _add_serve(commands)
     node.add(commands)
     jobs.add(commands)
@@ -113,6 +114,50 @@ def _demo(arguments: argparse.Namespace) -> int:
         list_only=arguments.list,
         connect=client.Client,
     )
+
+
+def _add_simulate(commands: Commands) -> None:
+    simulate = commands.add_parser(
+        "simulate", help="a made-up job of any size that hangs, over the real wire"
+    )
+    simulate.add_argument("--ranks", type=int, default=64, metavar="N", help="default: 64")
+    simulate.add_argument(
+        "--nodes",
+        type=int,
+        metavar="N",
+        help="how many machines they run on; default: 8 ranks each",
+    )
+    simulate.add_argument(
+        "--fault", default="dataloader", help="what befalls it; see --list (default: dataloader)"
+    )
+    simulate.add_argument(
+        "--fault-after", type=float, default=20.0, metavar="S", help="seconds of progress before it"
+    )
+    simulate.add_argument("--job", default="", help="name of the job; default: of size and fault")
+    simulate.add_argument("--once", action="store_true", help="exit when the verdict is in")
+    simulate.add_argument("--list", action="store_true", help="list the faults")
+    flags.add(simulate, AgentSettings, only=frozenset({"server", "token"}))
+    simulate.set_defaults(handler=_simulate)
+
+
+def _simulate(arguments: argparse.Namespace) -> int:
+    with _server_packages():
+        from hangwatch_server.simulate import main as simulate
+    wanted = simulate.Wanted(
+        ranks=arguments.ranks,
+        nodes=arguments.nodes,
+        fault=arguments.fault,
+        fault_after_s=arguments.fault_after,
+        job=arguments.job,
+    )
+    if arguments.list:
+        return simulate.show_faults()
+    # Only the flag: a server that the environment names is somebody's real one.
+    if not arguments.server:
+        return simulate.on_own_server(wanted, once=arguments.once, connect=client.Client)
+    found = connection.settings_of(arguments)
+    target = simulate.Target(found.server, found.token, connection.connect(arguments))
+    return simulate.on_server(wanted, target, once=arguments.once)
 
 
 def _add_serve(commands: Commands) -> None:

@@ -1,4 +1,4 @@
-"""`hangwatch demo` that is interrupted while it starts: nothing of it is left."""
+"""`hangwatch demo` or `simulate`, interrupted while it starts: nothing of it is left."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from tests.support import running_server, waiting
 
 pytestmark = pytest.mark.acceptance
 
-NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+INTERRUPTED = [
+    ("demo", signal.SIGINT),
+    ("demo", signal.SIGTERM),
+    ("demo", signal.SIGHUP),
+    ("simulate", signal.SIGTERM),
+]
 
 
 @pytest.fixture
@@ -25,25 +30,25 @@ def folder() -> Iterator[Path]:
         yield path
 
 
-@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number.name)
-def test_an_interrupted_demo_leaves_no_process_and_no_folder(
-    folder: Path, number: signal.Signals
+@pytest.mark.parametrize(("command", "number"), INTERRUPTED)
+def test_an_interrupted_command_leaves_no_process_and_no_folder(
+    folder: Path, command: str, number: signal.Signals
 ) -> None:
-    demo = subprocess.Popen(
-        [*running_server.hangwatch(), "demo", "--once"],
+    own = subprocess.Popen(
+        [*running_server.hangwatch(), command, "--once"],
         env={**os.environ, "TMPDIR": str(folder)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
     try:
-        waiting.until(lambda: len(_processes_of(folder)) > 1, 120, "the demo's server has started")
-        demo.send_signal(number)
-        code = demo.wait(120)
+        waiting.until(lambda: len(_processes_of(folder)) > 1, 120, "its server has started")
+        own.send_signal(number)
+        code = own.wait(120)
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(demo.pid, signal.SIGKILL)
-        demo.wait()
+            os.killpg(own.pid, signal.SIGKILL)
+        own.wait()
 
     assert code == 130
     assert _processes_of(folder) == []
@@ -51,7 +56,7 @@ def test_an_interrupted_demo_leaves_no_process_and_no_folder(
 
 
 def _processes_of(folder: Path) -> list[psutil.Process]:
-    """The demo and all it started have this folder for temporary files."""
+    """The command and all it started have this folder for temporary files."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):

@@ -20,11 +20,16 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def connect(arguments: argparse.Namespace) -> client.Client:
     """A client by flags, environment and settings file; a server on this machine by default."""
-    found = settings.load(
+    found = settings_of(arguments)
+    return client.Client(found.server or DEFAULT_SERVER, found.token, found.ca_file)
+
+
+def settings_of(arguments: argparse.Namespace) -> AgentSettings:
+    """What the flags, the environment and the settings file say together."""
+    return settings.load(
         AgentSettings,
         known=arguments.known_keys,
         flags=flags.values(arguments, AgentSettings),
         environ=os.environ,
         toml=flags.config_file(arguments),
     )
-    return client.Client(found.server or DEFAULT_SERVER, found.token, found.ca_file)

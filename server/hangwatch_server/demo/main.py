@@ -40,12 +40,12 @@ def main(*, case_name: str | None, once: bool, list_only: bool, connect: Connect
     case = cases.find(case_name) if case_name else cases.load()[0]
     if not has_torch():
         raise HangwatchError("the demo runs a real training job: pip install torch, then try again")
-    with _stage(connect) as stage:
+    with open_stage(connect) as stage:
         return _play(stage, case, once)
 
 
 @contextlib.contextmanager
-def _stage(connect: Connect) -> Iterator[Stage]:
+def open_stage(connect: Connect) -> Iterator[Stage]:
     """A stage in a folder of its own; whatever happens, nothing of it is left."""
     folder = Path(tempfile.gettempdir()) / f"hangwatch-demo-{secrets.token_hex(8)}"
     stage = Stage(folder, connect)

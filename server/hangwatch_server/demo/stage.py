@@ -23,7 +23,7 @@ from hangwatch_server.errors import HangwatchError
 NODES = ("node-a", "node-b")
 BARE_NODE = "node-bare"  # its agent takes the ranks that nobody started under `hangwatch run`
 PORTS = range(20_000, 30_000)  # below the ephemeral ones, which any connection may take meanwhile
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 120.0
 POLL_S = 0.1
 
 

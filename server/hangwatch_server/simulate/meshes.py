@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 WORLD = "world"
+PAIR = "pair"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,7 @@ def add_ring(mesh: Mesh, ranks: tuple[int, ...]) -> list[Group]:
     for first, second in zip(ranks, (*ranks[1:], ranks[0]), strict=True):
         gid = f"pair-{first}-{second}"
         members = tuple(sorted((first, second)))
-        group = Group(gid, gid, str(len(mesh.groups) + 1), "pair", members)
+        group = Group(gid, gid, str(len(mesh.groups) + 1), PAIR, members)
         _add(mesh.groups, mesh.of_rank, group)
         made.append(group)
     return made

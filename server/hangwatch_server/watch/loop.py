@@ -111,6 +111,7 @@ class Loop:
         was_loaded = watched.is_loaded
         if await self._ledger.load(watched, now_s) and not was_loaded:
             self._refresh(watched, now_s)  # the attempt may be a later one than it seemed
+        self.watched[job] = watched  # not before: until then readers see what is stored of it
         decision = await self._judge(watched, now_s)
         self._conclude(watched, decision)
         is_ours = watched.is_loaded and await self._ledger.write(watched, decision, now_s)
@@ -128,7 +129,7 @@ class Loop:
         if snapshot is None or meta is None:
             return None
         now = self._clock.now()
-        watched = Watched(
+        return Watched(
             id=job,
             first_seen=now,
             last_seen=now,
@@ -137,8 +138,6 @@ class Loop:
             verdict=verdicts.first(meta, now),
             draft=verdicts.first(meta, now),
         )
-        self.watched[job] = watched
-        return watched
 
     def _refresh(self, watched: Watched, now_s: float) -> bool:
         snapshot = self._board.snapshot(watched.id, now_s)

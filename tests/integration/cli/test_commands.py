@@ -227,6 +227,50 @@ def test_a_name_that_is_no_text_is_only_unknown(hangwatch: Hangwatch) -> None:
     assert "hangwatch status" in done.stderr
 
 
+def test_a_simulated_job_gets_the_right_verdict_from_a_server_that_runs(
+    hangwatch: Hangwatch, cli_server: RunningServer
+) -> None:
+    job = ("--ranks", "8", "--nodes", "2", "--fault", "killed", "--fault-after", "2")
+
+    done = hangwatch("simulate", "--server", cli_server.url, *job, "--once")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "8 ranks on 2 nodes, tensor 2 x data 2 x pipeline 2" in done.stdout
+    assert "culprit    rank 5 on node-0001" in done.stdout
+    assert "outcome    the truth" in done.stdout
+
+
+def test_a_simulation_needs_a_token_for_all_nodes(
+    hangwatch: Hangwatch, cli_server: RunningServer
+) -> None:
+    token = cli_server.new_token("read")
+
+    done = hangwatch("simulate", "--server", cli_server.url, "--once", HANGWATCH_TOKEN=token)
+
+    assert done.returncode == 2
+    assert "has no scope agent" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--fault", "fire"), "known are healthy, dataloader"),
+        (("--ranks", "64", "--nodes", "7"), "do not share 7 nodes evenly"),
+        (("--ranks", "4096", "--nodes", "2"), "at most 1024 on each"),
+        (("--ranks", "1"), "--ranks 1 is not between 2"),
+        (("--ranks", "2", "--nodes", "1", "--fault", "node-lost"), "--nodes 2 or more"),
+    ],
+)
+def test_a_simulation_that_cannot_be_is_said_why(
+    hangwatch: Hangwatch, arguments: tuple[str, ...], words: str
+) -> None:
+    done = hangwatch("simulate", *arguments)
+
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
 def test_an_unknown_log_level_is_said_with_the_known_ones(hangwatch: Hangwatch) -> None:
     done = hangwatch("serve", "--port", "0", "--log-level", "loud")
 

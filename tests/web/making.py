@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hangwatch_agent import wire
@@ -137,7 +138,7 @@ _WAITING_FRAMES = (
 def tree(capture: str, odd: str, rest: str, missing: tuple[model.PartRow, ...] = ()) -> model.Tree:
     """Two classes of ranks that part inside `train`."""
     everyone = ranges.text((*ranges.parse(odd), *ranges.parse(rest)))
-    parting = (_chain(_FRAMES[:5], odd), _chain(_WAITING_FRAMES[:3], rest))
+    parting = (_chain("a1", _FRAMES[:5], odd), _chain("b2", _WAITING_FRAMES[:3], rest))
     root: tuple[model.TreeNode, ...] = parting
     for frame in _FRAMES[5:]:
         root = (_tree_node(frame, everyone, root),)
@@ -152,10 +153,11 @@ def tree(capture: str, odd: str, rest: str, missing: tuple[model.PartRow, ...] =
     )
 
 
-def _chain(frames: tuple[wire.Frame, ...], members: str) -> model.TreeNode:
+def _chain(signature: str, frames: tuple[wire.Frame, ...], members: str) -> model.TreeNode:
     children: tuple[model.TreeNode, ...] = ()
     for frame in frames:
-        children = (_tree_node(frame, members, children),)
+        node = _tree_node(frame, members, children)
+        children = (node if children else replace(node, signatures=(signature,)),)
     return children[0]
 
 

@@ -105,9 +105,30 @@ class SceneCaptures:
             raise NotFoundError(f"Capture '{capture_id[:40]}' is not known.")
         return self._scene.captures[capture_id]
 
-    async def tree(self, capture_id: str, *, native: bool, framework: bool) -> model.Tree:
+    async def tree(
+        self,
+        capture_id: str,
+        *,
+        native: bool = False,
+        framework: bool = True,
+        before: str | None = None,
+    ) -> model.Tree:
         await self.get(capture_id)
         return self._scene.trees[capture_id]
+
+    async def compare(self, before: str, after: str) -> model.Comparison:
+        await self.get(before)
+        await self.get(after)
+        return self._scene.comparisons[before, after]
+
+    async def of_job(
+        self, job_id: str, *, limit: int = 50, before: str | None = None
+    ) -> tuple[list[model.Capture], str | None]:
+        of_job = [row for row in self._scene.captures.values() if row.job == job_id]
+        return sorted(of_job, key=lambda row: row.requested_at, reverse=True)[:limit], None
+
+    def waited_for(self, capture_id: str) -> dict[str, str]:
+        return self._scene.waited_for.get(capture_id, {})
 
     async def text(self, capture_id: str) -> str:
         await self.get(capture_id)

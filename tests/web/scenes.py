@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from tests.web import making
+from tests.web import making, stack_scenes
 
 from hangwatch_agent import wire
 from hangwatch_server import model
@@ -26,6 +26,8 @@ class Scene:
     incidents: list[model.Incident] = field(default_factory=list)
     captures: dict[str, model.Capture] = field(default_factory=dict)
     trees: dict[str, model.Tree] = field(default_factory=dict)
+    comparisons: dict[tuple[str, str], model.Comparison] = field(default_factory=dict)
+    waited_for: dict[str, dict[str, str]] = field(default_factory=dict)
     nodes: list[model.NodeRow] = field(default_factory=list)
 
     def add(self, job: model.Job, rows: tuple[model.RankRow, ...], *groups: model.GroupRow) -> None:
@@ -40,6 +42,7 @@ def everything() -> Scene:
     for add in (_hung, _mismatch, _deadlock, _suspected, _unknown, _large, _healthy, _hostile):
         add(scene)
     _others(scene)
+    stack_scenes.add(scene.captures, scene.trees, scene.comparisons, scene.waited_for)
     scene.nodes = [
         making.node("node-a"),
         making.node("node-b", incidents=3),

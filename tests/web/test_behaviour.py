@@ -104,21 +104,6 @@ def test_keys_lead_to_pages_and_the_search_field(page: Page, site: Site) -> None
     expect(page).to_have_url(f"{site.url}/incidents")
 
 
-def test_stacks_fold_hide_framework_frames_and_are_searched(page: Page, site: Site) -> None:
-    page.goto(site.url + INCIDENT)
-    stacks = page.locator(".stacks")
-    fetch = stacks.locator(".frame", has_text="fetch.py")
-
-    stacks.get_by_text("Fold all").click()
-    expect(fetch).to_be_hidden()
-    stacks.get_by_placeholder("Search frames").fill("fetch.py")
-    expect(fetch).to_be_visible()
-    expect(stacks.locator("[data-stack-found]")).to_have_text("1 found")
-    stacks.get_by_label("hide framework frames").check()
-
-    expect(fetch).to_be_hidden()
-
-
 def test_a_command_is_copied(context: BrowserContext, page: Page, site: Site) -> None:
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
     page.goto(site.url + INCIDENT)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from hangwatch_server import durations, model, ranges
-from hangwatch_server.api import deps, documents, examples, fields
+from hangwatch_server.api import deps, documents, examples, fields, paging
 from hangwatch_server.db import audit
 
 LONGEST_WAIT_S = 120
@@ -40,13 +40,33 @@ async def request_capture(
 
 
 @router.get(
+    "/jobs/{job_id}/captures",
+    summary="A job's captures, newest first, without their parts",
+    responses=examples.page({**examples.CAPTURE, "parts": []}),
+)
+async def job_captures(
+    request: Request,
+    response: Response,
+    house: deps.House,
+    job_id: str,
+    limit: paging.Limit = 50,
+    cursor: paging.Cursor = None,
+) -> paging.Page[model.Capture]:
+    await house.watch.job(job_id)
+    rows, after = await house.captures.of_job(job_id, limit=limit, before=cursor)
+    return paging.page(request, response, rows, after)
+
+
+@router.get(
     "/captures/{capture_id}.txt",
     response_class=PlainTextResponse,
     summary="The merged stacks of a capture as text",
     responses=examples.text(examples.CAPTURE_TEXT),
 )
-async def capture_text(house: deps.House, capture_id: str) -> str:
-    return await house.captures.text(capture_id)
+async def capture_text(
+    house: deps.House, capture_id: str, native: fields.NativeIfTaken = None
+) -> str:
+    return await house.captures.text(capture_id, native=native)
 
 
 @router.get(
@@ -59,9 +79,47 @@ async def capture_tree(
     capture_id: str,
     native: fields.Native = False,
     framework: fields.Framework = True,
+    before: fields.Before = None,
 ) -> documents.Tree:
-    tree = await house.captures.tree(capture_id, native=native, framework=framework)
+    tree = await house.captures.tree(capture_id, native=native, framework=framework, before=before)
     return documents.tree(tree)
+
+
+@router.get(
+    "/captures/{capture_id}/compare",
+    summary="Which ranks moved between two captures of a job, and from where to where",
+    responses=examples.of(examples.COMPARISON),
+)
+async def capture_comparison(
+    house: deps.House,
+    capture_id: str,
+    before: Annotated[str, Query(max_length=64, description="Id of the earlier capture.")],
+) -> model.Comparison:
+    return await house.captures.compare(before, capture_id)
+
+
+@router.get(
+    "/captures/{capture_id}/speedscope",
+    summary="The stacks of a capture as a file for speedscope; a sample weighs as many ranks",
+    responses=examples.of(examples.SPEEDSCOPE),
+)
+async def capture_speedscope(
+    house: deps.House, capture_id: str, native: fields.Native = False
+) -> Response:
+    content = await house.captures.speedscope(capture_id, native=native)
+    return _file(content, f"{capture_id}.speedscope.json")
+
+
+@router.get(
+    "/captures/{capture_id}/chrome-trace",
+    summary="The stacks of a capture as a trace for Perfetto: a track per distinct stack",
+    responses=examples.of(examples.CHROME_TRACE),
+)
+async def capture_chrome_trace(
+    house: deps.House, capture_id: str, native: fields.Native = False
+) -> Response:
+    content = await house.captures.chrome_trace(capture_id, native=native)
+    return _file(content, f"{capture_id}.trace.json")
 
 
 @router.get(
@@ -79,3 +137,8 @@ async def capture(
     if wait_s > 0:
         await deps.unless_stopping(stopping, house.captures.wait(capture_id, wait_s))
     return await house.captures.get(capture_id)
+
+
+def _file(content: bytes, name: str) -> Response:
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(content, media_type="application/json", headers=headers)

@@ -120,6 +120,7 @@ class Tree:
     roots: tuple[model.TreeNode, ...]
     classes: tuple[StackClass, ...]
     missing: tuple[model.PartRow, ...]
+    before: str  # id of the capture that tells frozen from moving, "" for none or several
 
 
 def token_row(token: tokens.Token) -> TokenRow:
@@ -132,7 +133,13 @@ def new_token(token: tokens.Token, text: str) -> NewToken:
 
 def tree(tree: model.Tree) -> Tree:
     classes = tuple(_stack_class(row) for row in tree.classes)
-    return Tree(capture=tree.capture, roots=tree.roots, classes=classes, missing=tree.missing)
+    return Tree(
+        capture=tree.capture,
+        roots=tree.roots,
+        classes=classes,
+        missing=tree.missing,
+        before=tree.before,
+    )
 
 
 def _stack_class(row: model.StackClass) -> StackClass:

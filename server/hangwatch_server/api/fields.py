@@ -9,6 +9,16 @@ from fastapi import Query
 Native = Annotated[
     bool, Query(description="With C and C++ frames, where the capture was asked to take them.")
 ]
+NativeIfTaken = Annotated[
+    bool | None, Query(description="With C and C++ frames; absent: as the capture was taken.")
+]
+Before = Annotated[
+    str | None,
+    Query(
+        max_length=64,
+        description="Id of the capture to compare with; absent: the one before it, if any.",
+    ),
+]
 Framework = Annotated[
     bool, Query(description="With the frames of torch, Python and other libraries.")
 ]

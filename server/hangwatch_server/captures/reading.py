@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+import msgspec
+
 from hangwatch_server import ranges, stacks
 from hangwatch_server.db import captures as rows
 from hangwatch_server.db.captures import StoredPart
 from hangwatch_server.db.engine import Database
-from hangwatch_server.model import Capture, PartRow, StackClass, Tree, TreeNode
+from hangwatch_server.model import Capture, Comparison, PartRow, StackClass, Tree, TreeNode
 
 # Beyond this many parts merging would hold up the event loop noticeably.
 THREAD_FROM = 64
@@ -17,15 +19,59 @@ THREAD_FROM = 64
 MERGED_CAPTURES = 20
 
 
-async def tree(db: Database, capture: Capture, *, native: bool, framework: bool) -> Tree:
-    """Merge a capture's stacks; frozen ones are told apart by the capture before it."""
-    roots, classes = await _merged(db, capture, native=native, framework=framework)
-    return Tree(capture=capture.id, roots=roots, classes=classes, missing=_missing(capture))
+# A capture asked for this long before another one says little of what moves now.
+COMPARED_WITHIN_S = 3600.0
 
 
-async def incident_tree(db: Database, incident: str, *, native: bool, framework: bool) -> Tree:
-    """The newest stacks of every rank that any capture of the incident holds, as one tree."""
-    captures = await rows.of_incident(db, incident)
+async def tree(
+    db: Database,
+    capture: Capture,
+    *,
+    native: bool,
+    framework: bool,
+    before: Capture | None = None,
+) -> Tree:
+    """Merge a capture's stacks; frozen ones are told apart by `before`, else the one before it."""
+    earlier = before or await _previous(db, capture)
+    parts = _stacks(await rows.parts(db, capture.id))
+    previous = _stacks(await rows.parts(db, earlier.id)) if earlier is not None else []
+    roots, classes = await _merge(parts, previous, native=native, framework=framework)
+    return Tree(
+        capture=capture.id,
+        roots=roots,
+        classes=classes,
+        missing=_missing(capture),
+        before=earlier.id if earlier is not None else "",
+    )
+
+
+async def comparison(db: Database, before: Capture, after: Capture) -> Comparison:
+    """Which ranks moved between two captures, and from where to where."""
+    then = _stacks(await rows.parts(db, before.id))
+    now = _stacks(await rows.parts(db, after.id))
+    return await asyncio.to_thread(stacks.compare, before, then, after, now)
+
+
+async def speedscope(db: Database, capture: Capture, *, native: bool) -> bytes:
+    """The capture as a file of speedscope."""
+    parts = _stacks(await rows.parts(db, capture.id))
+    return await asyncio.to_thread(
+        lambda: msgspec.json.encode(stacks.speedscope(parts, capture.id, native=native))
+    )
+
+
+async def chrome_trace(db: Database, capture: Capture, *, native: bool) -> bytes:
+    """The capture as a trace that Perfetto and Chrome open."""
+    parts = _stacks(await rows.parts(db, capture.id))
+    return await asyncio.to_thread(
+        lambda: msgspec.json.encode(stacks.chrome_trace(parts, capture.id, native=native))
+    )
+
+
+async def incident_tree(
+    db: Database, captures: Sequence[Capture], *, native: bool, framework: bool
+) -> Tree:
+    """The newest stacks of every rank that any of an incident's captures holds, as one tree."""
     newest, before = await _newest_of_each_rank(db, captures)
     roots, classes = await _merge(newest, before, native=native, framework=framework)
     return Tree(
@@ -53,25 +99,16 @@ async def _newest_of_each_rank(
     return list(newest.values()), list(before.values())
 
 
-async def text(db: Database, capture: Capture) -> str:
+async def text(db: Database, capture: Capture, *, native: bool) -> str:
     """The merged stacks as plain text, with the ranks that are missing and why."""
     parts = _stacks(await rows.parts(db, capture.id))
-    merged = await asyncio.to_thread(stacks.text, parts, native=capture.native)
+    merged = await asyncio.to_thread(stacks.text, parts, native=native)
     absent = [
         f"rank {row.rank} on {row.node or 'no node'}: {row.reason} {row.remedy}".rstrip()
         for row in _missing(capture)
         if row.reason
     ]
     return "\n".join([merged, *absent]).strip() + "\n"
-
-
-async def _merged(
-    db: Database, capture: Capture, *, native: bool, framework: bool
-) -> tuple[tuple[TreeNode, ...], tuple[StackClass, ...]]:
-    parts = _stacks(await rows.parts(db, capture.id))
-    earlier = await _previous(db, capture)
-    previous = _stacks(await rows.parts(db, earlier.id)) if earlier is not None else []
-    return await _merge(parts, previous, native=native, framework=framework)
 
 
 async def _merge(
@@ -89,16 +126,13 @@ async def _merge(
 
 
 async def _previous(db: Database, capture: Capture) -> Capture | None:
-    """The newest capture of the same incident before this one that has a rank in common."""
-    if capture.incident is None:
-        return None
+    """The newest capture of the same attempt before this one that has a rank in common."""
     own = set(ranges.parse(capture.ranks))
-    before = [
-        other
-        for other in await rows.of_incident(db, capture.incident)
-        if other.requested_at < capture.requested_at and own & set(ranges.parse(other.ranks))
-    ]
-    return before[-1] if before else None
+    for other in await rows.earlier(db, capture):
+        age_s = (capture.requested_at - other.requested_at).total_seconds()
+        if age_s <= COMPARED_WITHIN_S and own & set(ranges.parse(other.ranks)):
+            return other
+    return None
 
 
 def _stacks(parts: list[StoredPart]) -> list[stacks.RankStacks]:

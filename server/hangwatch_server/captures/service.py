@@ -19,14 +19,14 @@ from hangwatch_server import logs, metrics, ranges
 from hangwatch_server.board import Board
 from hangwatch_server.board.base import job_id as id_of_launch
 from hangwatch_server.bus import Bus
-from hangwatch_server.captures import reading
 from hangwatch_server.captures.pending import Pending, absent_part
+from hangwatch_server.captures.record import Record
 from hangwatch_server.clock import Clock
 from hangwatch_server.db import captures as rows
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import ConflictError, DatabaseError, NotFoundError
 from hangwatch_server.ingest.hub import Hub
-from hangwatch_server.model import Capture, CaptureState, Link, RankView, Snapshot, Tree
+from hangwatch_server.model import Capture, CaptureState, Link, RankView, Snapshot
 
 GRACE_S = 3.0  # for the way there and back, beyond the agent's own deadline
 CHECK_S = 0.25
@@ -43,8 +43,8 @@ class PartSink(Protocol):
     ) -> None: ...
 
 
-class Captures:
-    """Requests, parts and their end."""
+class Captures(Record):
+    """Requests, parts and their end; and what is on record."""
 
     def __init__(
         self,
@@ -57,8 +57,9 @@ class Captures:
         sink: PartSink,
         deadline_s: float = 15.0,
     ) -> None:
-        self._db, self._board, self._hub, self._bus = db, board, hub, bus
-        self._clock, self._sink, self._deadline_s = clock, sink, deadline_s
+        super().__init__(db, clock)
+        self._board, self._hub, self._bus = board, hub, bus
+        self._sink, self._deadline_s = sink, deadline_s
         self._pending: dict[str, Pending] = {}
         self._evidence: set[str] = set()
 
@@ -167,15 +168,6 @@ class Captures:
                 if now_s >= pending.deadline_s:
                     await self._expire_safely(pending)
 
-    async def get(self, capture_id: str) -> Capture:
-        """Raise NotFoundError for an unknown id."""
-        capture = await rows.find(self._db, capture_id)
-        if capture is None:
-            raise NotFoundError(
-                f"there is no capture '{capture_id}': its job page lists those that are kept"
-            )
-        return capture
-
     async def wait(self, capture_id: str, timeout_s: float) -> Capture:
         """The capture once it is finished, or as it is when `timeout_s` has passed."""
         pending = self._pending.get(capture_id)
@@ -187,27 +179,13 @@ class Captures:
                 pass
         return await self.get(capture_id)
 
-    async def tree(self, capture_id: str, *, native: bool = False, framework: bool = True) -> Tree:
-        """The merged stacks, compared with the capture before it."""
-        capture = await self.get(capture_id)
-        return await reading.tree(self._db, capture, native=native, framework=framework)
-
-    async def incident_tree(
-        self, incident_id: str, *, native: bool = False, framework: bool = True
-    ) -> Tree:
-        """The newest stacks of each rank over all captures of the incident, merged."""
-        return await reading.incident_tree(
-            self._db, incident_id, native=native, framework=framework
-        )
-
-    async def incident_text(self, incident_id: str) -> str:
-        """The same as plain text."""
-        return await reading.incident_text(self._db, incident_id)
-
-    async def text(self, capture_id: str) -> str:
-        """The merged stacks as plain text."""
-        capture = await self.get(capture_id)
-        return await reading.text(self._db, capture)
+    def waited_for(self, capture_id: str) -> dict[str, str]:
+        """Per node the ranks that have not answered yet; {} where another replica has asked."""
+        pending = self._pending.get(capture_id)
+        by_node: dict[str, list[int]] = {}
+        for rank, node in (pending.waiting if pending is not None else {}).items():
+            by_node.setdefault(node, []).append(rank)
+        return {node: ranges.text(of_node) for node, of_node in sorted(by_node.items())}
 
     def has_evidence(self, incident_id: str | None) -> bool:
         """Whether a capture of this incident is finished."""

@@ -167,6 +167,22 @@ async def list_page(
     return page, None if is_last else paging.cursor(page[-1].requested_at, page[-1].id)
 
 
+async def earlier(db: Database, capture: Capture, limit: int = 20) -> list[Capture]:
+    """Finished or running captures of the same attempt asked for before this one, newest first."""
+    is_before = or_(
+        captures.c.requested_at < capture.requested_at,
+        and_(captures.c.requested_at == capture.requested_at, captures.c.id < capture.id),
+    )
+    statement = (
+        select(captures)
+        .where(captures.c.job == capture.job, captures.c.attempt == capture.attempt, is_before)
+        .order_by(captures.c.requested_at.desc(), captures.c.id.desc())
+        .limit(paging.bounded(limit))
+    )
+    async with db.begin() as connection:
+        return [_capture(row, ()) for row in (await connection.execute(statement)).all()]
+
+
 async def latest(
     db: Database, job: str, rank: int, attempt: int | None = None
 ) -> StoredPart | None:

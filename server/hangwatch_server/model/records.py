@@ -73,8 +73,22 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """Where ranks were in the capture before, whose stack is another one now."""
+
+    ranks: str
+    count: int
+    where: str  # "train.py:141 in train"
+    leaf: str  # the innermost frame: "all_reduce"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TreeNode:
-    """A frame of the merged stack tree with the ranks whose stack passes through it."""
+    """A frame of the merged stack tree with the ranks whose stack passes through it.
+
+    `moved` are those of them whose stack was another one in the capture before. `signatures` and
+    `earlier` speak of the stacks that end here.
+    """
 
     name: str
     file: str
@@ -84,6 +98,9 @@ class TreeNode:
     is_framework: bool
     is_native: bool
     is_frozen: bool | None  # None: fewer than two captures to compare
+    moved: str = ""
+    signatures: tuple[str, ...] = ()
+    earlier: tuple[Earlier, ...] = ()
     children: tuple[TreeNode, ...] = ()
 
 
@@ -101,8 +118,34 @@ class StackClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Ranks that went from one stack to another between two captures, or stayed in theirs."""
+
+    ranks: str
+    count: int
+    before: str  # "train.py:141 in train"
+    after: str
+    is_frozen: bool
+    signature: str  # of the later stack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Two captures of one job, the earlier one first."""
+
+    before: Capture
+    after: Capture
+    moved: str
+    frozen: str
+    only_before: str
+    only_after: str
+    moves: tuple[Move, ...]  # moving ones first, then fewest ranks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
     capture: str
     roots: tuple[TreeNode, ...]
     classes: tuple[StackClass, ...]
     missing: tuple[PartRow, ...]
+    before: str = ""  # id of the capture that it is compared with, "" for none or several

@@ -7,10 +7,18 @@ from fastapi.staticfiles import StaticFiles
 from starlette.middleware.gzip import GZipMiddleware
 
 from hangwatch_server import assets
-from hangwatch_server.pages import captures, incidents, jobs, login, nodes, overview
+from hangwatch_server.pages import (
+    captures,
+    incident_stacks,
+    incidents,
+    jobs,
+    login,
+    nodes,
+    overview,
+)
 
 router = APIRouter(include_in_schema=False)
-for _page in (overview, jobs, incidents, captures, nodes, login):
+for _page in (overview, jobs, incidents, incident_stacks, captures, nodes, login):
     router.include_router(_page.router)
 
 

@@ -26,6 +26,7 @@ from hangwatch_server.pages import (
     live,
     render,
     stack_segments,
+    stack_view,
     text_page,
     words,
 )
@@ -88,8 +89,8 @@ async def incident_live(
     request: Request,
     house: access.House,
     incident_id: str,
+    chosen: stack_view.Chosen,
     rank: RankChoice = None,
-    native: bool = False,
 ) -> Response:
     incident = await _find(house, incident_id)
     topics = (f"incident:{incident_id}", f"job:{incident.job}")
@@ -98,7 +99,7 @@ async def incident_live(
         house,
         topics,
         "incident",
-        lambda page: _values(page, house, incident_id, rank, native),
+        lambda page: _values(page, house, incident_id, rank, chosen),
     )
 
 
@@ -107,10 +108,10 @@ async def incident(
     request: Request,
     house: access.House,
     incident_id: str,
+    chosen: stack_view.Chosen,
     rank: RankChoice = None,
-    native: bool = False,
 ) -> Response:
-    values = await _values(request, house, incident_id, rank, native)
+    values = await _values(request, house, incident_id, rank, chosen)
     return render.page(request, "incident", values)
 
 
@@ -177,11 +178,15 @@ async def _list_values(
 
 
 async def _values(
-    request: Request, house: Services, incident_id: str, rank: int | None, native: bool
+    request: Request,
+    house: Services,
+    incident_id: str,
+    rank: int | None,
+    chosen: stack_view.Choice,
 ) -> render.Values:
     incident = await _find(house, incident_id)
     is_active = incident.state in ACTIVE_INCIDENTS
-    tree = await house.captures.incident_tree(incident_id, native=native)
+    tree = await house.captures.incident_tree(incident_id, native=chosen.native)
     culprits = [
         (
             culprit,
@@ -206,8 +211,13 @@ async def _values(
         "rank": rank,
         "ring": drawing.ring(incident.verdict.cycle),
         "captures": incident.captures,
-        "segments": stack_segments.of_tree(tree, incident.verdict.culprit_ranks),
-        "native": native,
+        "stacks": stack_view.of(
+            tree,
+            request,
+            chosen,
+            base=f"/incidents/{incident_id}",
+            culprits=incident.verdict.culprit_ranks,
+        ),
         "commands": commands.of_incident(incident, str(request.base_url)),
     }
 

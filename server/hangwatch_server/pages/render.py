@@ -46,6 +46,11 @@ def environment() -> Environment:
 
 def page(request: Request, name: str, values: Values, status: int = 200) -> HTMLResponse:
     """A whole page: `name`.html extends base.html."""
+    return part(request, name, values, status)
+
+
+def part(request: Request, name: str, values: Values, status: int = 200) -> HTMLResponse:
+    """A template as it stands, for what a script puts into a page as well."""
     text = environment().get_template(f"{name}.html").render(_with_request(request, values))
     body, headers = text.encode(), {"cache-control": "no-store", "vary": "accept-encoding"}
     if len(body) > _WORTH_PACKING and "gzip" in request.headers.get("accept-encoding", ""):

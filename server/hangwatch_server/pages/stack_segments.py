@@ -5,12 +5,12 @@ Presentation only: ranks, order inside a chain and frozen marks come from the `s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from hangwatch_agent import wire
 from hangwatch_server import ranges
-from hangwatch_server.model import StackClass, Tree, TreeNode
+from hangwatch_server.model import Activity, Earlier, StackClass, Tree, TreeNode
 
 CONTEXT_FRAMES = 40  # of a culprit's stack on its card; the tree below has them all
 
@@ -19,11 +19,19 @@ CONTEXT_FRAMES = 40  # of a culprit's stack on its card; the tree below has them
 class Segment:
     """Frames from the outside in that the same ranks pass through, then where they part."""
 
+    at: str  # its place in the tree, "0.2.1": by this what lies below is asked for
     ranks: str
     count: int
+    label: str  # "loader workers" where the block holds children's stacks
     frames: tuple[TreeNode, ...]
     is_frozen: bool | None
+    moved: str
+    earlier: tuple[Earlier, ...]
+    signatures: tuple[str, ...]  # of stacks that end here
+    activity: Activity | None  # what they do, None where stacks go on below
+    has_culprit: bool
     children: tuple[Segment, ...]
+    below: int  # blocks under this one, at any depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +45,37 @@ class StackLine:
     is_native: bool
 
 
+@dataclass(slots=True)
+class _Wanted:
+    """What the whole tree is folded for, and range texts that were read already."""
+
+    ranks: frozenset[int]
+    activities: Mapping[str, Activity]
+    met: dict[str, bool] = field(default_factory=dict)
+
+    def meets(self, text: str) -> bool:
+        if not self.ranks:
+            return False
+        if text not in self.met:
+            self.met[text] = not self.ranks.isdisjoint(ranges.parse(text))
+        return self.met[text]
+
+
 def of_tree(tree: Tree, culprits: str = "") -> tuple[Segment, ...]:
     """The blocks of a tree: those with culprits first, then the smallest set of ranks, as the odd
     one is the interesting one.
 
     Ranks come before their children, whose named roots stand for no frame.
     """
-    ranks = [root for root in tree.roots if root.file]
-    children = [root for root in tree.roots if not root.file]
-    wanted = frozenset(ranges.parse(culprits)) if culprits else frozenset()
-    return _segments(ranks, wanted) + _segments(children, wanted)
+    wanted = _Wanted(
+        frozenset(ranges.parse(culprits)) if culprits else frozenset(),
+        {group.signature: group.activity for group in tree.classes},
+    )
+    ordered = [
+        *_ordered((root for root in tree.roots if root.file or root.is_native), wanted),
+        *_ordered((root for root in tree.roots if not root.file and not root.is_native), wanted),
+    ]
+    return tuple(_segment(node, wanted, str(index)) for index, node in enumerate(ordered))
 
 
 def stack_of(tree: Tree, rank: int) -> tuple[tuple[StackLine, ...], StackClass | None]:
@@ -84,24 +113,43 @@ def _chain_of(nodes: Sequence[TreeNode], rank: int) -> Iterator[StackLine]:
             return
 
 
-def _segments(nodes: Iterable[TreeNode], wanted: frozenset[int]) -> tuple[Segment, ...]:
-    def place(node: TreeNode) -> tuple[bool, int, str]:
-        return wanted.isdisjoint(ranges.parse(node.ranks)), node.count, node.ranks
+def _ordered(nodes: Iterable[TreeNode], wanted: _Wanted) -> list[TreeNode]:
+    return sorted(
+        nodes, key=lambda node: (not wanted.meets(node.ranks), node.count, _first(node.ranks))
+    )
 
-    return tuple(_segment(node, wanted) for node in sorted(nodes, key=place))
+
+def _first(text: str) -> int:
+    """The lowest rank of a range text, with which it begins."""
+    digits = text.split(",", 1)[0].split("-", 1)[0]
+    return int(digits) if digits.isdecimal() else 0
 
 
-def _segment(node: TreeNode, wanted: frozenset[int]) -> Segment:
+def _segment(node: TreeNode, wanted: _Wanted, at: str) -> Segment:
     frames = [node]
+    # Where stacks end the block ends, so that those which go on have one of their own.
     while len(node.children) == 1 and node.children[0].ranks == node.ranks:
         node = node.children[0]
         frames.append(node)
+    children = tuple(
+        _segment(child, wanted, f"{at}.{index}")
+        for index, child in enumerate(_ordered(node.children, wanted))
+    )
+    named = frames[0] if not frames[0].file and not frames[0].is_native else None
     return Segment(
+        at=at,
         ranks=node.ranks,
         count=node.count,
-        frames=tuple(frames),
+        label=named.name if named is not None else "",
+        frames=tuple(frames[1:] if named is not None else frames),
         is_frozen=node.is_frozen,
-        children=_segments(node.children, wanted),
+        moved=node.moved,
+        earlier=node.earlier,
+        signatures=node.signatures,
+        activity=next((wanted.activities.get(key) for key in node.signatures), None),
+        has_culprit=wanted.meets(node.ranks),
+        children=children,
+        below=len(children) + sum(child.below for child in children),
     )
 
 

@@ -67,6 +67,12 @@ def user_frame(frames: Sequence[wire.Frame]) -> wire.Frame | None:
     return own or (python[0] if python else None)
 
 
+def place(frames: Sequence[wire.Frame]) -> tuple[str, str]:
+    """Where a stack is in the user's code, and the innermost Python function: `all_reduce`."""
+    leaf = next(iter(python_only(frames)), None)
+    return where(user_frame(frames)), function(leaf.name) if leaf is not None else ""
+
+
 def main_thread(process: wire.ProcessStacks) -> wire.Thread | None:
     """The thread whose OS id is the process's pid, else the one that py-spy calls the main one."""
     threads = process.threads

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from hangwatch_agent import wire
 from hangwatch_server import ranges
-from hangwatch_server.model import StackClass, TreeNode
+from hangwatch_server.model import Earlier, StackClass, TreeNode
 from hangwatch_server.stacks import activity, frames, signature
 
 # Children appear under a named root of their own, so that a loader's stack is not taken for a
@@ -26,6 +26,7 @@ _ROLE_ROOTS = {
 _Stacks = Mapping[tuple[int, int], tuple[wire.Frame, ...]]  # (rank, pid) -> main thread's
 # A long chain of frames has one rank set: its text is made once.
 _Texts = dict[frozenset[int], str]
+_MAX_EARLIER = 8  # places that the ranks of one stack came from
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class _Distinct:
     ranks: list[int] = field(default_factory=list)
     compared: int = 0  # ranks that have an earlier stack
     still: int = 0  # and the same one
+    earlier: dict[tuple[wire.Frame, ...], list[int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -53,6 +55,8 @@ class _Node:
     ranks: set[int] = field(default_factory=set)
     compared: int = 0
     still: int = 0
+    moved: set[int] = field(default_factory=set)
+    ends: list[_Distinct] = field(default_factory=list)
     children: dict[wire.Frame, _Node] = field(default_factory=dict)
 
 
@@ -96,7 +100,10 @@ def _distinct(parts: Sequence[RankStacks], before: _Stacks) -> list[_Distinct]:
             entry.ranks.append(rank)
             if before and (earlier := before.get((rank, process.pid))) is not None:
                 entry.compared += 1
-                entry.still += earlier == thread.frames
+                if earlier == thread.frames:
+                    entry.still += 1
+                else:
+                    entry.earlier.setdefault(earlier, []).append(rank)
     return [entry for of_role in found.values() for entry in of_role.values()]
 
 
@@ -122,11 +129,14 @@ def _shown(stack: _Distinct, native: bool, show_framework: bool) -> list[wire.Fr
 
 def _insert(root: _Node, stack: _Distinct, path: Iterable[wire.Frame]) -> None:
     node = root
+    moved = [rank for ranks in stack.earlier.values() for rank in ranks]
     for frame in path:
         node = node.children.setdefault(frame, _Node())
         node.ranks.update(stack.ranks)
         node.compared += stack.compared
         node.still += stack.still
+        node.moved.update(moved)
+    node.ends.append(stack)
 
 
 def _children(node: _Node, texts: _Texts) -> tuple[TreeNode, ...]:
@@ -141,19 +151,40 @@ def _oddity(item: tuple[wire.Frame, _Node]) -> tuple[int, str, int, str, bool]:
 
 
 def _tree_node(frame: wire.Frame, node: _Node, texts: _Texts) -> TreeNode:
-    ranks = frozenset(node.ranks)
-    if ranks not in texts:
-        texts[ranks] = ranges.text(ranks)
+    found = {signature.signature(end.thread.frames) for end in node.ends}
     return TreeNode(
         name=frame.name,
         file=frame.file,
         line=frame.line,
-        ranks=texts[ranks],
+        ranks=_text(node.ranks, texts),
         count=len(node.ranks),
         is_framework=bool(frame.file) and frames.is_framework(frame),
         is_native=frame.is_native,
         is_frozen=node.still == node.compared if node.compared else None,
+        moved=_text(node.moved, texts),
+        signatures=tuple(sorted(found)),
+        earlier=_earlier(node.ends),
         children=_children(node, texts),
+    )
+
+
+def _text(ranks: set[int], texts: _Texts) -> str:
+    key = frozenset(ranks)
+    if key not in texts:
+        texts[key] = ranges.text(key)
+    return texts[key]
+
+
+def _earlier(ends: Sequence[_Distinct]) -> tuple[Earlier, ...]:
+    """Where the ranks whose stack ends here were before, most ranks first."""
+    places: dict[tuple[str, str], set[int]] = {}
+    for end in ends:
+        for stack, ranks in end.earlier.items():
+            places.setdefault(frames.place(stack), set()).update(ranks)
+    ordered = sorted(places.items(), key=lambda item: (-len(item[1]), item[0]))
+    return tuple(
+        Earlier(ranks=ranges.text(ranks), count=len(ranks), where=where, leaf=leaf)
+        for (where, leaf), ranks in ordered[:_MAX_EARLIER]
     )
 
 

@@ -117,6 +117,29 @@ def test_a_capture_goes_from_request_to_merged_stacks(admin: httpx.Client, live_
     assert "train_step" in text.text
 
 
+def test_a_capture_is_exported_listed_and_compared(admin: httpx.Client, live_job: str) -> None:
+    def taken() -> str:
+        asked = admin.post(f"/api/v1/jobs/{live_job}/captures", json={"ranks": "0-1"}).json()
+        admin.get(f"/api/v1/captures/{asked['id']}", params={"wait": "30s"}, timeout=40)
+        return str(asked["id"])
+
+    before, after = taken(), taken()
+    url = f"/api/v1/captures/{after}"
+
+    scope = admin.get(f"{url}/speedscope")
+    trace = admin.get(f"{url}/chrome-trace").json()
+    listed = admin.get(f"/api/v1/jobs/{live_job}/captures", params={"limit": 2}).json()["items"]
+    compared = admin.get(f"{url}/compare", params={"before": before}).json()
+    tree = admin.get(f"{url}/tree").json()
+
+    assert f"{after}.speedscope.json" in scope.headers["content-disposition"]
+    assert sum(scope.json()["profiles"][0]["weights"]) == 2
+    assert {event["ph"] for event in trace["traceEvents"]} == {"M", "X"}
+    assert [row["id"] for row in listed] == [after, before]
+    assert (compared["before"]["id"], compared["after"]["id"]) == (before, after)
+    assert tree["before"] == before
+
+
 def test_a_capture_is_on_record_with_who_asked(admin: httpx.Client, live_job: str) -> None:
     capture = admin.post(f"/api/v1/jobs/{live_job}/captures", json={"ranks": "0"}).json()
 

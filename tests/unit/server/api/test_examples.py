@@ -20,6 +20,7 @@ CASES: list[tuple[Any, Any]] = [
     (model.Hold, examples.HOLD),
     (model.Capture, examples.CAPTURE),
     (documents.Tree, examples.TREE),
+    (model.Comparison, examples.COMPARISON),
     (model.Incident, examples.INCIDENT),
     (model.NodeRow, examples.NODE),
     (documents.TokenRow, examples.TOKEN),

@@ -1,0 +1,33 @@
+"""Merged trees at hand for a short while, since folding one open asks for the same tree again.
+
+A part may still come late, perhaps to another replica: so nothing stays for long.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+
+from hangwatch_server.model import Tree
+
+KEEP_S = 10.0
+MAX_TREES = 8
+
+
+class TreeShelf:
+    """The last few trees that were asked for."""
+
+    def __init__(self) -> None:
+        self._trees: OrderedDict[Hashable, tuple[float, Tree]] = OrderedDict()
+
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[Tree]], now_s: float) -> Tree:
+        """The tree of this key, made now unless it was made just before."""
+        found = self._trees.get(key)
+        if found is not None and now_s - found[0] < KEEP_S:
+            return found[1]
+        tree = await make()
+        self._trees[key] = (now_s, tree)
+        self._trees.move_to_end(key)
+        while len(self._trees) > MAX_TREES:
+            self._trees.popitem(last=False)
+        return tree

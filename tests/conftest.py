@@ -15,6 +15,11 @@ settings.register_profile("same", settings.get_profile("search"), derandomize=Tr
 settings.load_profile("same")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests last: Playwright keeps an event loop running, and then none can be started."""
+    items.sort(key=lambda item: "tests/web/" in item.nodeid)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _scrubbed_environment() -> None:
     """No setting of the person who runs the tests may reach them."""

@@ -169,7 +169,7 @@ def _add_serve(commands: Commands) -> None:
 def _serve(arguments: argparse.Namespace) -> int:
     with _server_packages():
         from hangwatch_server import cli
-    return cli.serve(_server_settings(arguments))
+    return cli.serve(_server_settings(arguments), _origins(arguments))
 
 
 def _add_db(commands: Commands) -> None:
@@ -215,6 +215,17 @@ def _effective(
 
 def _server_settings(arguments: argparse.Namespace) -> ServerSettings:
     return settings.load(
+        ServerSettings,
+        known=arguments.known_keys,
+        flags=flags.values(arguments, ServerSettings),
+        environ=os.environ,
+        toml=flags.config_file(arguments),
+    )
+
+
+def _origins(arguments: argparse.Namespace) -> dict[str, str]:
+    """Where each setting of the server that is not a default came from."""
+    return settings.sources(
         ServerSettings,
         known=arguments.known_keys,
         flags=flags.values(arguments, ServerSettings),

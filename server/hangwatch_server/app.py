@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -25,8 +25,11 @@ DESCRIPTION = (
 )
 
 
-def create_app(settings: ServerSettings) -> FastAPI:
-    """The application for these settings; raise HangwatchError where they are not safe."""
+def create_app(settings: ServerSettings, origins: Mapping[str, str] | None = None) -> FastAPI:
+    """The application for these settings; raise HangwatchError where they are not safe.
+
+    `origins` names where each setting that is not a default came from, for administrators to see.
+    """
     check_exposure(settings)
     check_periods(settings)
     app = FastAPI(
@@ -38,6 +41,7 @@ def create_app(settings: ServerSettings) -> FastAPI:
         redoc_url=None,
     )
     app.state.settings = settings
+    app.state.origins = origins or {}
     app.include_router(routes.router())
     app.include_router(agents.router)
     pages.install(app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from hangwatch_server import serve as server
 from hangwatch_server.db import migrate
@@ -10,9 +11,9 @@ from hangwatch_server.db.embedded import EmbeddedPostgres
 from hangwatch_server.settings import ServerSettings
 
 
-def serve(settings: ServerSettings) -> int:
-    """`hangwatch serve`."""
-    server.run(settings)
+def serve(settings: ServerSettings, origins: Mapping[str, str]) -> int:
+    """`hangwatch serve`; `origins` names the sources of the settings that are no defaults."""
+    server.run(settings, origins)
     return 0
 
 

@@ -43,6 +43,11 @@ def parse(spec: str) -> tuple[int, ...]:
     return tuple(sorted(ranks))
 
 
+def size(spec: str) -> int:
+    """How many ranks a text made by `text` holds, without listing any; raise as `parse` does."""
+    return sum(len(span) for span in _spans(spec))
+
+
 def highest(spec: str) -> int | None:
     """The highest rank without listing any, None without ranks; raise as `parse` does."""
     return max((span[-1] for span in _spans(spec)), default=None)

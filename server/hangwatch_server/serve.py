@@ -13,7 +13,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -41,11 +41,11 @@ class PortError(HangwatchError):
     """The address cannot be listened on."""
 
 
-def run(settings: ServerSettings) -> None:
+def run(settings: ServerSettings, origins: Mapping[str, str]) -> None:
     """Serve until SIGTERM or SIGINT; raise HangwatchError when that cannot begin."""
     logs.configure(settings.log_level)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    app = application.create_app(settings)
+    app = application.create_app(settings, origins)
     # Bound before anything slow starts: a port in use is then said at once.
     with listen(settings.host, settings.port) as listener:
         uvloop.run(_serve(app, settings, listener))

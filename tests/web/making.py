@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -91,6 +92,109 @@ def rank(
         "gpu": number % per_node,
     }
     return model.RankRow(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def rank_detail(
+    job: model.Job, row: model.RankRow, groups: Sequence[model.GroupRow]
+) -> model.RankDetail:
+    """A rank as its page shows it: a process with one loader worker, and the job's groups."""
+    own = [group for group in groups if row.rank in ranges.parse(group.ranks)]
+    return model.RankDetail(
+        job=job.id,
+        attempt=job.attempt,
+        world_size=job.world_size,
+        row=row,
+        script=job.script,
+        inner_pid=None,
+        phase_s=12.0,
+        phase_limit_s=None,
+        beat_age_s=0.3,
+        is_rank_certain=True,
+        process=_process(row),
+        gpu=_gpu(row.gpu) if row.gpu is not None else None,
+        stack=None,
+        groups=tuple(_rank_group(row, group) for group in own),
+        calls=tuple(_call(row, group) for group in own),
+        waits=(),
+    )
+
+
+def _process(row: model.RankRow) -> model.RankProcess:
+    worker = model.RankChild(
+        pid=831,
+        name="python",
+        role="loader",
+        state="D",
+        wchan="nfs4_wait",
+        cpu_share=0.0,
+        parent=row.pid or 0,
+    )
+    return model.RankProcess(
+        state=row.process_state,
+        wchan="pipe_read",
+        cpu_s=512.4,
+        main_cpu_share=0.0,
+        main_still_s=252.0,
+        main_delay_share=0.0,
+        io_bytes=81_788_928,
+        threads=9,
+        exit_code=None,
+        exit_signal=None,
+        exit_reason="",
+        is_unresponsive=False,
+        is_gil_held=False,
+        children=(worker,) if row.state == "culprit" else (),
+    )
+
+
+def _gpu(index: int) -> model.RankGpu:
+    return model.RankGpu(
+        index=index,
+        name="NVIDIA H100 80GB HBM3",
+        uuid="GPU-5d41402a",
+        utilisation=0.0,
+        power_w=118.0,
+        power_limit_w=700.0,
+        memory_used_bytes=61_203_283_968,
+        memory_total_bytes=85_520_809_984,
+        temperature_c=41.0,
+        ecc_errors=0,
+        xid=(),
+        throttle=(),
+    )
+
+
+def _rank_group(row: model.RankRow, group: model.GroupRow) -> model.RankGroup:
+    is_behind = row.rank in ranges.parse(group.behind)
+    at = group.at or 0
+    return model.RankGroup(
+        gid=group.gid,
+        name=group.name,
+        description=group.description,
+        backend=group.backend,
+        size=group.size,
+        seq=at - is_behind,
+        at=at,
+        behind=int(is_behind),
+        op="" if is_behind else group.op,
+        stall_s=group.stalled_s,
+    )
+
+
+def _call(row: model.RankRow, group: model.GroupRow) -> model.RankCall:
+    is_waiting = row.rank in ranges.parse(group.waiting)
+    return model.RankCall(
+        gid=group.gid,
+        group=group.name,
+        op="all_reduce",
+        seq=group.at,
+        sizes="[1024, 1024] Float",
+        is_finished=not is_waiting,
+        peer=None,
+        root=None,
+        site="train.py:147 in train",
+        age_s=None,
+    )
 
 
 def group(name: str, members: str, **changes: object) -> model.GroupRow:
@@ -271,6 +375,8 @@ def node(name: str, **changes: object) -> model.NodeRow:
         "incidents_30d": incidents,
         "dropped": 0,
         "last_seen": NOW,
+        "gpu_hours_lost_30d": incidents * 12.4,
+        "last_incident_at": NOW - timedelta(minutes=4) if incidents else None,
     }
     return model.NodeRow(**{**values, **changes})  # type: ignore[arg-type]
 

@@ -7,6 +7,7 @@ what the server says: only how pages show it.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -14,9 +15,10 @@ from types import SimpleNamespace
 from fastapi import FastAPI, Request, Response
 from tests.web import causes, making, scenes
 
-from hangwatch_server import model, security
+from hangwatch_server import model, ranges, security
 from hangwatch_server.bus import MemoryBus
 from hangwatch_server.db import audit
+from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.pages import install
@@ -34,15 +36,30 @@ class SceneWatch:
     def __init__(self, scene: scenes.Scene) -> None:
         self._scene = scene
 
-    async def jobs(
+    async def live_jobs(self) -> list[model.Job]:
+        return [job for job in self._scene.jobs if job.is_live]
+
+    async def earlier_jobs(
         self, *, state: model.State | None, query: str, limit: int, cursor: str | None
     ) -> tuple[list[model.Job], str | None]:
         rows = [
             job
             for job in self._scene.jobs
-            if (state is None or job.state is state) and query.lower() in job.name.lower()
+            if not job.is_live
+            and (state is None or job.state is state)
+            and query.lower() in job.name.lower()
         ]
         return rows[:limit], None
+
+    async def pace(self, job_id: str) -> tuple[model.TimelinePoint, ...]:
+        return (await self.timeline(job_id))[::3] if (await self.job(job_id)).is_live else ()
+
+    async def rank(self, job_id: str, rank: int) -> model.RankDetail:
+        job = await self.job(job_id)
+        row = next((row for row in await self.ranks(job_id) if row.rank == rank), None)
+        if row is None:
+            raise NotFoundError(f"job '{job_id}' has no live rank {rank}")
+        return making.rank_detail(job, row, await self.groups(job_id))
 
     async def job(self, job_id: str) -> model.Job:
         for job in self._scene.jobs:
@@ -141,6 +158,12 @@ class SceneCaptures:
         empty = model.Tree(capture="", roots=(), classes=(), missing=())
         return self._scene.trees[captures[-1]] if captures else empty
 
+    async def rank_tree(self, job_id: str, rank: int, *, native: bool = False) -> model.Tree:
+        for capture in self._scene.captures.values():
+            if capture.job == job_id and capture.id in self._scene.trees:
+                return _of_rank(self._scene.trees[capture.id], rank)
+        return model.Tree(capture="", roots=(), classes=(), missing=())
+
     async def incident_text(self, incident_id: str) -> str:
         return "rank 5\n  train.py:88 __getitem__\n"
 
@@ -174,9 +197,12 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
     for name, function in {
         "find": _find,
         "list_page": _list_page,
+        "count_confirmed": _count_confirmed,
+        "last_ended": _last_ended,
         "acknowledge": _acknowledge,
     }.items():
         patch(incident_rows, name, function)
+    patch(capture_rows, "of_rank", _captures_of_rank)
     patch(audit, "record", _record)
     install(app)
     app.middleware("http")(_with_policy)
@@ -210,6 +236,8 @@ async def _list_page(
     states: tuple[model.IncidentState, ...] | None = None,
     job: str | None = None,
     node: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     limit: int = 50,
     before: str | None = None,
 ) -> tuple[list[model.Incident], str | None]:
@@ -218,9 +246,53 @@ async def _list_page(
         for row in scene.incidents
         if (states is None or row.state in states)
         and (node is None or node in row.culprit_nodes)
-        and (job is None or job == row.job)
+        and (job is None or job in (row.job, row.job_name))
+        and (since is None or row.opened_at >= since)
+        and (until is None or row.opened_at < until)
     ]
     return rows[:limit], None
+
+
+async def _count_confirmed(scene: scenes.Scene) -> int:
+    return sum(row.state is model.IncidentState.CONFIRMED for row in scene.incidents)
+
+
+async def _last_ended(scene: scenes.Scene) -> model.Incident | None:
+    return next((row for row in scene.incidents if row.ended_at), None)
+
+
+async def _captures_of_rank(
+    scene: scenes.Scene, job: str, rank: int, limit: int = 20
+) -> list[model.RankCapture]:
+    return [
+        model.RankCapture(
+            capture=capture.id,
+            attempt=capture.attempt,
+            incident=capture.incident,
+            requested_at=capture.requested_at,
+            requested_by=capture.requested_by,
+            has_stacks=part.has_stacks,
+            has_entries=part.has_entries,
+            reason=part.reason,
+            remedy=part.remedy,
+        )
+        for capture in scene.captures.values()
+        for part in capture.parts
+        if capture.job == job and part.rank == rank
+    ][:limit]
+
+
+def _of_rank(tree: model.Tree, rank: int) -> model.Tree:
+    """What a tree says of one rank."""
+
+    def cut(nodes: tuple[model.TreeNode, ...]) -> tuple[model.TreeNode, ...]:
+        return tuple(
+            dataclasses.replace(node, ranks=str(rank), count=1, children=cut(node.children))
+            for node in nodes
+            if rank in ranges.parse(node.ranks)
+        )
+
+    return dataclasses.replace(tree, roots=cut(tree.roots))
 
 
 async def _acknowledge(scene: scenes.Scene, incident_id: str, by: str, comment: str) -> None:

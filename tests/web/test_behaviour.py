@@ -167,6 +167,21 @@ def test_nothing_moves_while_the_reader_types(page: Page, site: Site) -> None:
     expect(page.locator(".verdict-state")).to_contain_text("healthy")
 
 
+def test_a_paused_page_stands_still_until_its_reader_goes_on(page: Page, site: Site) -> None:
+    page.goto(site.url + HUNG)
+    page.evaluate(MARK_HELD)
+    page.keyboard.press("p")
+    expect(page.locator("#paused-banner")).to_contain_text("Updates are paused.")
+
+    _resolve(site)
+    expect(page.locator("body")).to_have_attribute("data-held", "1")
+    expect(page.locator(".verdict-state")).to_contain_text("hung")
+    page.get_by_role("button", name="Go on").click()
+
+    expect(page.locator(".verdict-state")).to_contain_text("healthy")
+    expect(page.locator("#paused-banner")).to_be_hidden()
+
+
 def test_a_lost_stream_is_said_with_the_time_of_the_last_update(
     context: BrowserContext, site: Site
 ) -> None:

@@ -103,6 +103,95 @@ RANK: Json = {
     "gpu": None,
     "lacks": [],
 }
+RANK_DETAIL: Json = {
+    "job": "b3f1c07a9d24",
+    "attempt": 1,
+    "world_size": 8,
+    "row": RANK,
+    "script": "train.py",
+    "inner_pid": None,
+    "phase_s": 0.0,
+    "phase_limit_s": None,
+    "beat_age_s": 0.4,
+    "is_rank_certain": True,
+    "process": {
+        "state": "S",
+        "wchan": "pipe_read",
+        "cpu_s": 512.4,
+        "main_cpu_share": 0.0,
+        "main_still_s": 12.4,
+        "main_delay_share": 0.0,
+        "io_bytes": 81788928,
+        "threads": 9,
+        "exit_code": None,
+        "exit_signal": None,
+        "exit_reason": "",
+        "is_unresponsive": False,
+        "is_gil_held": False,
+        "children": [
+            {
+                "pid": 831,
+                "name": "python",
+                "role": "loader",
+                "state": "D",
+                "wchan": "nfs4_wait",
+                "cpu_share": 0.0,
+                "parent": 812,
+            }
+        ],
+    },
+    "gpu": None,
+    "stack": {
+        "age_s": 2.1,
+        "where": "train.py:88 in __getitem__",
+        "leaf": "selectors.py:415 in select",
+        "activity": "dataloader",
+        "detail": "waits for a batch from its loader workers",
+        "still_captures": 3,
+        "still_s": 10.2,
+        "capture": "c_91d2",
+    },
+    "groups": [
+        {
+            "gid": "5d41402abc4b",
+            "name": "dp-1",
+            "description": "data parallel",
+            "backend": "nccl",
+            "size": 4,
+            "seq": 28,
+            "at": 29,
+            "behind": 1,
+            "op": "",
+            "stall_s": 12.4,
+        }
+    ],
+    "calls": [
+        {
+            "gid": "5d41402abc4b",
+            "group": "dp-1",
+            "op": "all_reduce",
+            "seq": 28,
+            "sizes": "[1024, 1024] Float",
+            "is_finished": True,
+            "peer": None,
+            "root": None,
+            "site": "",
+            "age_s": None,
+        }
+    ],
+    "waits": [],
+}
+RANK_CAPTURE: Json = {
+    "capture": "c_91d2",
+    "attempt": 1,
+    "incident": "i_7c2e",
+    "requested_at": _TIME,
+    "requested_by": "hangwatch",
+    "has_stacks": True,
+    "has_entries": True,
+    "reason": "",
+    "remedy": "",
+}
 PATH: Json = VERDICT["path"]
 GROUP: Json = {
     "gid": "5d41402abc4b",
@@ -283,6 +372,9 @@ NODE: Json = {
     "incidents_30d": 1,
     "dropped": 0,
     "last_seen": _TIME,
+    "gpu_hours_lost_30d": 1.4,
+    "last_incident_at": _TIME,
+    "clock_ahead_s": None,
 }
 TOKEN: Json = {
     "id": "t_51ab",
@@ -302,6 +394,14 @@ AUDIT: Json = {
     "action": "capture",
     "subject": "job:b3f1c07a9d24",
     "detail": "c_91d2",
+}
+SETTING: Json = {
+    "key": "port",
+    "value": "8042",
+    "source": "environment HANGWATCH_PORT",
+    "is_default": False,
+    "help": "port to listen on",
+    "why": "unassigned, and free on most machines",
 }
 HEALTH: Json = {"status": "ok", "version": "0.1.0"}
 READINESS: Json = {"status": "ready", "database": "ok"}

@@ -26,6 +26,7 @@ Framework = Annotated[
 IN_PATHS = {
     "job_id": "Id of the job: the `id` of `GET /api/v1/jobs`.",
     "gid": "Id of the group: the `gid` of the job's groups.",
+    "rank": "Number of the rank, from 0.",
     "capture_id": "Id of the capture, as the call that asked for it answered.",
     "incident_id": "Id of the incident: the `incident` of a verdict.",
     "token_id": "Id of the token, as `hangwatch token list` shows it.",

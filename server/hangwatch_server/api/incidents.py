@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import AwareDatetime
 
 from hangwatch_server import durations, model
 from hangwatch_server.api import deps, documents, examples, fields, paging
@@ -16,6 +17,7 @@ from hangwatch_server.errors import NotFoundError
 from hangwatch_server.services import Services
 
 LONGEST_SNOOZE_S = 30 * 86400
+_EXAMPLE_TIME = "2026-11-20T00:00:00Z"
 router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[deps.READ])
 
 
@@ -27,15 +29,30 @@ async def list_incidents(
     state: Annotated[
         tuple[model.IncidentState, ...], Query(description="Given more than once for several.")
     ] = model.SHOWN_INCIDENTS,
-    job: Annotated[str | None, Query(max_length=64, description="Id of their job.")] = None,
+    job: Annotated[
+        str | None, Query(max_length=4096, description="Id or whole name of their job.")
+    ] = None,
     node: Annotated[
         str | None, Query(max_length=255, description="Node with a culprit of theirs.")
+    ] = None,
+    since: Annotated[
+        AwareDatetime | None, Query(description="Opened then or later.", examples=[_EXAMPLE_TIME])
+    ] = None,
+    until: Annotated[
+        AwareDatetime | None, Query(description="Opened before.", examples=[_EXAMPLE_TIME])
     ] = None,
     limit: paging.Limit = 50,
     cursor: paging.Cursor = None,
 ) -> paging.Page[model.Incident]:
     rows, after = await incident_rows.list_page(
-        house.db, states=state, job=job, node=node, limit=limit, before=cursor
+        house.db,
+        states=state,
+        job=job,
+        node=node,
+        since=since,
+        until=until,
+        limit=limit,
+        before=cursor,
     )
     return paging.page(request, response, rows, after)
 

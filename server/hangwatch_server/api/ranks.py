@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from hangwatch_server import model, ranges
-from hangwatch_server.api import deps, examples, paging
+from hangwatch_server.api import deps, documents, examples, fields, paging
+from hangwatch_server.db import captures as capture_rows
 
 router = APIRouter(prefix="/jobs", tags=["ranks"], dependencies=[deps.READ])
 
@@ -30,6 +31,42 @@ async def list_ranks(
     rows = await house.watch.ranks(job_id)
     kept = [row for row in rows if row.rank in wanted] if ranks else rows
     return paging.slice_of(request, response, kept, limit, cursor)
+
+
+RankNumber = Annotated[int, Path(ge=0, lt=ranges.MAX_RANKS)]
+
+
+@router.get(
+    "/{job_id}/ranks/{rank}",
+    summary="Everything known of one rank now",
+    responses=examples.of(examples.RANK_DETAIL),
+)
+async def rank_detail(house: deps.House, job_id: str, rank: RankNumber) -> model.RankDetail:
+    return await house.watch.rank(job_id, rank)
+
+
+@router.get(
+    "/{job_id}/ranks/{rank}/captures",
+    summary="The captures that one rank was asked for, newest first",
+    responses=examples.of([examples.RANK_CAPTURE]),
+)
+async def rank_captures(
+    house: deps.House, job_id: str, rank: RankNumber
+) -> tuple[model.RankCapture, ...]:
+    await house.watch.job(job_id)
+    return tuple(await capture_rows.of_rank(house.db, job_id, rank))
+
+
+@router.get(
+    "/{job_id}/ranks/{rank}/tree",
+    summary="The newest stored stacks of one rank",
+    responses=examples.of(examples.TREE),
+)
+async def rank_tree(
+    house: deps.House, job_id: str, rank: RankNumber, native: fields.Native = False
+) -> documents.Tree:
+    await house.watch.job(job_id)
+    return documents.tree(await house.captures.rank_tree(job_id, rank, native=native))
 
 
 @router.get(

@@ -16,6 +16,7 @@ from hangwatch_server.api import (
     nodes,
     openapi,
     ranks,
+    settings,
     tokens,
     verdicts,
 )
@@ -35,6 +36,7 @@ def router() -> APIRouter:
         nodes,
         tokens,
         audit,
+        settings,
         events,
     ):
         everything.include_router(module.router, prefix=PREFIX, responses=openapi.ERRORS)

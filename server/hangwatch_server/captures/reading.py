@@ -79,6 +79,15 @@ async def incident_tree(
     )
 
 
+async def rank_tree(db: Database, job: str, rank: int, *, native: bool) -> Tree:
+    """The newest stored stacks of one rank, as a tree of it alone."""
+    stored = await rows.latest(db, job, rank)
+    parts = _stacks([stored] if stored is not None else [])
+    roots, classes = await _merge(parts, [], native=native, framework=True)
+    capture = stored.part.capture if stored is not None else ""
+    return Tree(capture=capture, roots=roots, classes=classes, missing=())
+
+
 async def incident_text(db: Database, incident: str) -> str:
     """The same as plain text."""
     newest, _ = await _newest_of_each_rank(db, await rows.of_incident(db, incident))

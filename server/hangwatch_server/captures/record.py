@@ -84,6 +84,10 @@ class Record:
         key = (tuple(capture.id for capture in captures), native, framework)
         return await self._trees.get(key, make, self._clock.monotonic_s())
 
+    async def rank_tree(self, job_id: str, rank: int, *, native: bool = False) -> Tree:
+        """The newest stored stacks of one rank; an empty tree when there are none."""
+        return await reading.rank_tree(self._db, job_id, rank, native=native)
+
     async def incident_text(self, incident_id: str) -> str:
         """The same as plain text."""
         return await reading.incident_text(self._db, incident_id)

@@ -21,7 +21,7 @@ from hangwatch_server.db import codec, paging
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.tables import capture_parts, captures
 from hangwatch_server.errors import NotFoundError
-from hangwatch_server.model import Capture, CaptureState, PartRow
+from hangwatch_server.model import Capture, CaptureState, PartRow, RankCapture
 
 MAX_PARTS = 100_000
 
@@ -181,6 +181,30 @@ async def earlier(db: Database, capture: Capture, limit: int = 20) -> list[Captu
     )
     async with db.begin() as connection:
         return [_capture(row, ()) for row in (await connection.execute(statement)).all()]
+
+
+async def of_rank(db: Database, job: str, rank: int, limit: int = 20) -> list[RankCapture]:
+    """This rank's share of the captures that it was asked for, newest first."""
+    statement = (
+        select(
+            captures.c.id.label("capture"),
+            captures.c.attempt,
+            captures.c.incident,
+            captures.c.requested_at,
+            captures.c.requested_by,
+            capture_parts.c.has_stacks,
+            capture_parts.c.has_entries,
+            capture_parts.c.reason,
+            capture_parts.c.remedy,
+        )
+        .join(capture_parts, captures.c.id == capture_parts.c.capture)
+        .where(captures.c.job == job, capture_parts.c.rank == rank)
+        .order_by(captures.c.requested_at.desc(), captures.c.id.desc())
+        .limit(paging.bounded(limit))
+    )
+    async with db.begin() as connection:
+        found = (await connection.execute(statement)).all()
+    return [RankCapture(**row._mapping) for row in found]
 
 
 async def latest(

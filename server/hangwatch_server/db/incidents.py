@@ -11,7 +11,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, insert, not_, select
+from sqlalchemy import and_, func, insert, not_, or_, select
 from sqlalchemy import update as change_rows
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -160,12 +160,15 @@ async def list_page(
     states: Collection[IncidentState] | None = None,
     job: str | None = None,
     node: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     limit: int = 50,
     before: str | None = None,
 ) -> tuple[list[Incident], str | None]:
     """Incidents, newest first, without history; next cursor or None.
 
-    Without `states`, hidden ones are left out: suspicions that were never confirmed.
+    Without `states`, hidden ones are left out: suspicions that were never confirmed. `job` is an id
+    or a whole name; opened at or after `since`, and before `until`.
     """
     size = paging.bounded(limit)
     statement = incident_rows.newest_first(incident_rows.query()).limit(size + 1)
@@ -174,9 +177,13 @@ async def list_page(
     else:
         statement = statement.where(incidents.c.state.in_([state.value for state in states]))
     if job is not None:
-        statement = statement.where(incidents.c.job == job)
+        statement = statement.where(or_(incidents.c.job == job, incidents.c.job_name == job))
     if node is not None:
         statement = statement.where(incidents.c.culprit_nodes.contains([node]))
+    if since is not None:
+        statement = statement.where(incidents.c.opened_at >= since)
+    if until is not None:
+        statement = statement.where(incidents.c.opened_at < until)
     if before is not None:
         statement = statement.where(paging.is_before(incidents.c.opened_at, incidents.c.id, before))
     async with db.begin() as connection:
@@ -184,6 +191,27 @@ async def list_page(
     page = [incident_rows.incident(row) for row in rows[:size]]
     is_last = len(rows) <= size
     return page, None if is_last else paging.cursor(page[-1].opened_at, page[-1].id)
+
+
+async def count_confirmed(db: Database) -> int:
+    """How many incidents are open for people now: confirmed, and not over."""
+    is_confirmed = and_(incident_rows.is_active(), incidents.c.confirmed_at.is_not(None))
+    statement = select(func.count()).select_from(incidents).where(is_confirmed)
+    async with db.begin() as connection:
+        return (await connection.execute(statement)).scalar_one()
+
+
+async def last_ended(db: Database) -> Incident | None:
+    """The incident, of those that people saw, which ended last."""
+    statement = (
+        incident_rows.query()
+        .where(not_(incident_rows.is_hidden()), incidents.c.ended_at.is_not(None))
+        .order_by(incidents.c.ended_at.desc())
+        .limit(1)
+    )
+    async with db.begin() as connection:
+        row = (await connection.execute(statement)).first()
+    return None if row is None else incident_rows.incident(row)
 
 
 async def acknowledge(db: Database, incident_id: str, by: str, comment: str) -> Incident:
@@ -211,25 +239,6 @@ async def snooze(db: Database, incident_id: str, by: str, until: datetime) -> In
         why = f"until {until.isoformat(timespec='seconds')}"
         await _log(connection, incident_id, incident.state, "snoozed", why, by)
         return await _need(connection, incident_id)
-
-
-async def count_by_node(db: Database, days: float) -> dict[str, int]:
-    """How many confirmed incidents of the last days had a culprit on each node.
-
-    Nodes with none are absent; at most 10,000, the worst first.
-    """
-    since = func.now() - timedelta(days=days)
-    named = (
-        select(func.unnest(incidents.c.culprit_nodes).label("node"))
-        .where(incidents.c.confirmed_at.is_not(None), incidents.c.opened_at >= since)
-        .subquery()
-    )
-    count = func.count().label("incidents")
-    statement = (
-        select(named.c.node, count).group_by(named.c.node).order_by(count.desc()).limit(10_000)
-    )
-    async with db.begin() as connection:
-        return {row[0]: row[1] for row in (await connection.execute(statement)).all()}
 
 
 async def _change(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,15 +63,24 @@ async def list_page(
     db: Database,
     *,
     state: State | None = None,
+    states: Collection[State] = (),
     query: str = "",
     limit: int = 50,
     before: str | None = None,
+    without: Collection[str] = (),
 ) -> tuple[list[Job], str | None]:
-    """Jobs, newest first, whose name holds `query` or whose id begins so; next cursor or None."""
+    """Jobs, newest first, whose name holds `query` or whose id begins so; next cursor or None.
+
+    Of one `state`, or of any of `states`; `without` are ids to leave out.
+    """
     size = paging.bounded(limit)
     statement = select(jobs).order_by(jobs.c.first_seen.desc(), jobs.c.id.desc()).limit(size + 1)
     if state is not None:
         statement = statement.where(jobs.c.state == state.value)
+    if states:
+        statement = statement.where(jobs.c.state.in_([one.value for one in states]))
+    if without:
+        statement = statement.where(jobs.c.id.not_in(without))
     if query:
         statement = statement.where(
             or_(

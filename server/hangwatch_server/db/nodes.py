@@ -8,10 +8,10 @@ from sqlalchemy import Row, select
 from sqlalchemy.dialects.postgresql import insert
 
 from hangwatch_agent import wire
-from hangwatch_server.db import incidents
+from hangwatch_server.db import node_history
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.tables import nodes
-from hangwatch_server.model import Link, NodeRow
+from hangwatch_server.model import Link, NodeHistory, NodeRow
 
 MAX_NODES = 20_000
 HISTORY_DAYS = 30
@@ -38,20 +38,21 @@ async def save(db: Database, node: NodeRow) -> None:
 
 async def list_all(db: Database) -> list[NodeRow]:
     """All nodes ever seen, by name, with their incidents of the last 30 days."""
-    counts = await incidents.count_by_node(db, HISTORY_DAYS)
+    history = await node_history.by_node(db, HISTORY_DAYS)
     statement = select(nodes).order_by(nodes.c.name).limit(MAX_NODES)
     async with db.begin() as connection:
-        return [_node(row, counts) for row in (await connection.execute(statement)).all()]
+        return [_node(row, history) for row in (await connection.execute(statement)).all()]
 
 
 async def find(db: Database, name: str) -> NodeRow | None:
-    counts = await incidents.count_by_node(db, HISTORY_DAYS)
+    history = await node_history.by_node(db, HISTORY_DAYS)
     async with db.begin() as connection:
         row = (await connection.execute(select(nodes).where(nodes.c.name == name))).first()
-    return None if row is None else _node(row, counts)
+    return None if row is None else _node(row, history)
 
 
-def _node(row: Row[Any], counts: dict[str, int]) -> NodeRow:  # Any: a row of many column types
+def _node(row: Row[Any], history: dict[str, NodeHistory]) -> NodeRow:  # Any: many column types
+    own = history.get(row.name, NodeHistory())
     return NodeRow(
         name=row.name,
         link=Link.LOST,
@@ -62,7 +63,9 @@ def _node(row: Row[Any], counts: dict[str, int]) -> NodeRow:  # Any: a row of ma
         stacks=row.stacks,
         stacks_remedy=row.stacks_remedy,
         depth=wire.Depth(row.depth),
-        incidents_30d=counts.get(row.name, 0),
+        incidents_30d=own.incidents,
         dropped=row.dropped,
         last_seen=row.last_seen,
+        gpu_hours_lost_30d=own.gpu_hours_lost,
+        last_incident_at=own.last_incident_at,
     )

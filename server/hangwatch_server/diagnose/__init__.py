@@ -13,6 +13,7 @@ from __future__ import annotations
 from hangwatch_server.diagnose import garbage, quiet, survey
 from hangwatch_server.diagnose.blame import culprits
 from hangwatch_server.diagnose.coverage import coverage
+from hangwatch_server.diagnose.rank_detail import rank_detail
 from hangwatch_server.diagnose.rows import group_row, group_rows, rank_rows
 from hangwatch_server.diagnose.settings import DEFAULT, DiagnoseSettings
 from hangwatch_server.diagnose.telling import finding
@@ -27,6 +28,7 @@ __all__ = [
     "group_row",
     "group_rows",
     "path",
+    "rank_detail",
     "rank_rows",
 ]
 

@@ -58,6 +58,21 @@ class PartRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RankCapture:
+    """One rank's share of a capture: whether it came, and if not why not."""
+
+    capture: str
+    attempt: int
+    incident: str | None
+    requested_at: datetime
+    requested_by: str
+    has_stacks: bool
+    has_entries: bool
+    reason: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
     id: str
     job: str

@@ -84,6 +84,15 @@ class GroupRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeHistory:
+    """What a node's ranks have cost others of late."""
+
+    incidents: int = 0
+    gpu_hours_lost: float = 0.0  # of the ranks that waited for it, one GPU each
+    last_incident_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRow:
     name: str
     link: Link
@@ -97,6 +106,9 @@ class NodeRow:
     incidents_30d: int
     dropped: int
     last_seen: datetime
+    gpu_hours_lost_30d: float = 0.0  # waited for culprits here; see docs/views.md
+    last_incident_at: datetime | None = None  # of the 30 days
+    clock_ahead_s: float | None = None  # of the server's; None while the agent does not say it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

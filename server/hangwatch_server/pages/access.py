@@ -17,4 +17,6 @@ def services_of(request: Request) -> Services:
 
 House = Annotated[Services, Depends(services_of)]
 READ = Depends(security.require("read"))
+ADMIN = Depends(security.require("admin"))
+Admin = Annotated[security.Caller, ADMIN]
 Operator = Annotated[security.Caller, Depends(security.require("operate"))]

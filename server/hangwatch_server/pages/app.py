@@ -8,17 +8,31 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from hangwatch_server import assets
 from hangwatch_server.pages import (
+    administration,
     captures,
+    incident_list,
     incident_stacks,
     incidents,
     jobs,
     login,
     nodes,
     overview,
+    ranks,
 )
 
 router = APIRouter(include_in_schema=False)
-for _page in (overview, jobs, incidents, incident_stacks, captures, nodes, login):
+for _page in (
+    overview,
+    administration,
+    ranks,
+    jobs,
+    incident_list,
+    incidents,
+    incident_stacks,
+    captures,
+    nodes,
+    login,
+):
     router.include_router(_page.router)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hangwatch_server.model import PathStep, TimelinePoint
 
 WIDTH, HEIGHT = 600.0, 64.0
+SPARK_WIDTH, SPARK_HEIGHT = 96, 20
 WINDOW_S = 1800.0  # the timeline covers the last half hour
 RING_CENTRE, RING_RADIUS = 180.0, 112.0
 RING_DOT = 20.0
@@ -22,6 +23,16 @@ class Line:
     area: str
     top: float  # calls per second and rank at the upper edge
     span_s: float  # from the left edge to now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spark:
+    """A progress line in a row of a list."""
+
+    path: str
+    area: str
+    newest: float  # calls per second and rank over the last whole span
+    top: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +76,25 @@ def line(points: Sequence[TimelinePoint]) -> Line | None:
     path = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     area = f"{path} L{places[-1][0]:.1f} {HEIGHT} L{places[0][0]:.1f} {HEIGHT} Z"
     return Line(path=path, area=area, top=top, span_s=span_s)
+
+
+def spark(points: Sequence[TimelinePoint]) -> Spark | None:
+    """The same, small, for a row of a list; None with fewer than two points."""
+    if len(points) < 2:
+        return None
+    top = max(max(point.calls_per_s for point in points), 0.1)
+    step, reach = SPARK_WIDTH / (len(points) - 1), SPARK_HEIGHT - 3
+    places = [
+        (index * step, SPARK_HEIGHT - 1.5 - reach * point.calls_per_s / top)
+        for index, point in enumerate(points)
+    ]
+    path = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    return Spark(
+        path=path,
+        area=f"{path} L{SPARK_WIDTH} {SPARK_HEIGHT} L0 {SPARK_HEIGHT} Z",
+        newest=points[-1].calls_per_s,
+        top=top,
+    )
 
 
 def ring(cycle: Sequence[PathStep]) -> Ring | None:

@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hangwatch_server import ranges
-from hangwatch_server.model import Incident, Job, Kind, State, Verdict
+from hangwatch_server.model import Condition, Incident, Job, Kind, State, Verdict
 from hangwatch_server.pages import words
 
-_STUCK = (State.HUNG, State.FAILED)
+_TROUBLES = (
+    (State.HUNG, "stuck"),
+    (State.FAILED, "failed"),
+    (State.SUSPECTED, "suspected of hanging"),
+    (State.UNKNOWN, "out of sight"),
+)
 _NAME_CHARS = 48
 
 
@@ -24,29 +29,30 @@ class Headline:
     title: str  # of the tab
 
 
-def of_jobs(jobs: Sequence[Job]) -> Headline:
-    """Say what the overview shows; `jobs` worst first."""
-    stuck = [job for job in jobs if job.state in _STUCK]
-    suspected = [job for job in jobs if job.state is State.SUSPECTED]
-    unknown = [job for job in jobs if job.state is State.UNKNOWN]
+def of_jobs(jobs: Sequence[Job], *, has_earlier: bool = False) -> Headline:
+    """Whether anything is stuck now: `jobs` are those that run or just ended, worst first."""
     live = [job for job in jobs if job.state is not State.FINISHED]
-    if stuck:
-        lead = _share(stuck, live, "stuck" if stuck[0].state is State.HUNG else "failed")
-        return _headline(stuck[0], lead, f"▲ {len(stuck)} stuck")
-    if suspected:
-        lead = _share(suspected, live, "suspected of hanging")
-        return _headline(suspected[0], lead, f"◆ {len(suspected)} suspected")
-    if unknown:
-        return _headline(
-            unknown[0], _share(unknown, live, "out of sight"), f"◌ {len(unknown)} unknown"
-        )
+    for state, word in _TROUBLES:
+        some = [job for job in live if job.state is state]
+        if some:
+            return _headline(some[0], _share(some, live, word))
     if not live:
-        lead = "No job is running." if jobs else "No job yet."
-        return Headline(state=State.FINISHED, lead=lead, rest="", job=None, title="Hangwatch")
+        lead = "No job is running." if jobs or has_earlier else "No job yet."
+        return Headline(
+            state=State.FINISHED, lead=lead, rest="", job=None, title=f"{lead[:-1]} · Hangwatch"
+        )
     lead = "The one job is making progress." if len(live) == 1 else _all_well(len(live))
     return Headline(
-        state=State.HEALTHY, lead=lead, rest="", job=None, title=f"● {len(live)} fine · Hangwatch"
+        state=State.HEALTHY, lead=lead, rest="", job=None, title=_title(State.HEALTHY, lead)
     )
+
+
+def line(verdict: Verdict) -> tuple[str, str]:
+    """A verdict in one line: what happened, and what its one culprit does ("" if not known)."""
+    what = verdict.summary.partition("; ")[0].partition(". ")[0].removesuffix(".")
+    if len(verdict.culprits) != 1 or verdict.culprits[0].condition is Condition.UNKNOWN:
+        return what, ""
+    return what, words.condition(verdict.culprits[0].condition)
 
 
 def of_job(job: Job) -> str:
@@ -108,20 +114,26 @@ def of_culprits(verdict: Verdict) -> str:
     return "holds the others up" if has_entered and named else "has not arrived"
 
 
-def _headline(worst: Job, lead: str, title: str) -> Headline:
+def _headline(worst: Job, lead: str) -> Headline:
     return Headline(
         state=worst.state,
         lead=lead,
         rest=worst.verdict.summary,
         job=worst,
-        title=f"{title} · Hangwatch",
+        title=_title(worst.state, lead),
     )
 
 
+def _title(state: State, lead: str) -> str:
+    """Of the tab: its mark first, as a tab shows few characters."""
+    return f"{words.GLYPHS[state]} {lead.removesuffix('.')} · Hangwatch"
+
+
 def _share(some: Sequence[Job], live: Sequence[Job], word: str) -> str:
+    verb = "" if word == "failed" else "is " if len(some) == 1 else "are "
     if len(live) == 1:
-        return f"The one job is {word}."
-    return f"{len(some)} of {len(live)} jobs {'is' if len(some) == 1 else 'are'} {word}."
+        return f"The one job {verb}{word}."
+    return f"{len(some)} of {len(live)} jobs {verb}{word}."
 
 
 def _all_well(count: int) -> str:

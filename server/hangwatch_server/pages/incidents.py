@@ -1,4 +1,4 @@
-"""Incident pages: the list, the record of one hang, and what a person may do about it."""
+"""The page of one incident: the record of a hang, and what a person may do about it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.errors import HangwatchError, NotFoundError
 from hangwatch_server.model import (
     ACTIVE_INCIDENTS,
-    SHOWN_INCIDENTS,
     Incident,
-    IncidentState,
     PathStep,
 )
 from hangwatch_server.pages import (
@@ -33,43 +31,10 @@ from hangwatch_server.pages import (
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.services import Services
 
-PAGE_INCIDENTS = 50
 LONGEST_SNOOZE_MIN = 24 * 60
 router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
 
 RankChoice = Annotated[int | None, Query(ge=0, le=1_000_000)]
-Filter = Annotated[str, Query(max_length=255)]
-
-
-@router.get("/incidents")
-async def list_incidents(
-    request: Request,
-    house: access.House,
-    state: IncidentState | None = None,
-    job: Filter = "",
-    node: Filter = "",
-    before: Filter = "",
-) -> Response:
-    values = await _list_values(house, state, job, node, before)
-    return render.page(request, "incidents", values)
-
-
-@router.get("/incidents/live")
-async def list_live(
-    request: Request,
-    house: access.House,
-    state: IncidentState | None = None,
-    job: Filter = "",
-    node: Filter = "",
-    before: Filter = "",
-) -> Response:
-    return live.stream(
-        request,
-        house,
-        ("jobs",),
-        "incidents",
-        lambda _: _list_values(house, state, job, node, before),
-    )
 
 
 @router.get("/incidents/{incident_id}.txt", response_class=PlainTextResponse)
@@ -149,32 +114,6 @@ async def _find(house: Services, incident_id: str) -> Incident:
             "retention."
         )
     return found
-
-
-async def _list_values(
-    house: Services, state: IncidentState | None, job: str, node: str, before: str
-) -> render.Values:
-    rows, more = await incident_rows.list_page(
-        house.db,
-        states=(state,) if state else SHOWN_INCIDENTS,
-        job=job or None,
-        node=node or None,
-        limit=PAGE_INCIDENTS,
-        before=before or None,
-    )
-    active = sum(row.state in ACTIVE_INCIDENTS for row in rows)
-    return {
-        "title": f"{f'▲ {active} open' if active else 'Incidents'} · Hangwatch",
-        "section": "incidents",
-        "incidents": rows,
-        "headings": {row.id: headline.of_incident(row) for row in rows},
-        "active": active,
-        "states": SHOWN_INCIDENTS,
-        "state": state,
-        "job_filter": job,
-        "node_filter": node,
-        "more": more,
-    }
 
 
 async def _values(

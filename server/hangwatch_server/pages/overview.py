@@ -1,49 +1,66 @@
-"""The overview: is anything stuck now, and every job, worst first."""
+"""The overview: is anything stuck now, every job that runs, worst first, and those before."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from hangwatch_server.model import Job, State
-from hangwatch_server.pages import access, headline, live, render, words
+from hangwatch_server.pages import access, drawing, headline, live, render, words
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.services import Services
 
-PAGE_JOBS = 100
+PAGE_JOBS = 50
+EARLIER_JOBS = 20
 TOPICS = ("jobs",)
 router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
 
-StateFilter = Annotated[State | None, Query(alias="state")]
-Search = Annotated[str, Query(alias="q", max_length=200)]
-Cursor = Annotated[str | None, Query(max_length=300)]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What the address asks for; each part may be absent."""
+
+    state: State | None = None
+    search: str = ""
+    page: int = 1  # of the jobs that run
+    before: str = ""  # cursor in the jobs that ran before
+
+    @property
+    def is_any(self) -> bool:
+        return self.state is not None or bool(self.search)
+
+    def address(self, **changes: str) -> str:
+        """The overview under these filters, some of them changed; always from its first page."""
+        values = {"state": self.state or "", "q": self.search, **changes}
+        query = urlencode({name: value for name, value in values.items() if value})
+        return f"/?{query}" if query else "/"
+
+
+def _filters(
+    state: Annotated[State | None, Query()] = None,
+    q: Annotated[str, Query(max_length=200)] = "",
+    page: Annotated[int, Query(ge=1, le=100_000)] = 1,
+    before: Annotated[str, Query(max_length=300)] = "",
+) -> Filters:
+    return Filters(state=state, search=q.strip(), page=page, before=before)
+
+
+Asked = Annotated[Filters, Depends(_filters)]
 
 
 @router.get("/")
-async def overview(
-    request: Request,
-    house: access.House,
-    state: StateFilter = None,
-    search: Search = "",
-    cursor: Cursor = None,
-) -> Response:
-    return render.page(request, "overview", await _values(request, house, state, search, cursor))
+async def overview(request: Request, house: access.House, asked: Asked) -> Response:
+    return render.page(request, "overview", await _values(request, house, asked))
 
 
 @router.get("/live")
-async def overview_live(
-    request: Request,
-    house: access.House,
-    state: StateFilter = None,
-    search: Search = "",
-    cursor: Cursor = None,
-) -> Response:
-    return live.stream(
-        request, house, TOPICS, "overview", lambda _: _values(request, house, state, search, cursor)
-    )
+async def overview_live(request: Request, house: access.House, asked: Asked) -> Response:
+    return live.stream(request, house, TOPICS, "overview", lambda page: _values(page, house, asked))
 
 
 @router.get("/jobs")
@@ -51,29 +68,48 @@ async def jobs() -> Response:
     return RedirectResponse("/", status_code=307)
 
 
-async def _values(
-    request: Request, house: Services, state: State | None, search: str, cursor: str | None
-) -> render.Values:
-    everything, more = await house.watch.jobs(state=None, query="", limit=PAGE_JOBS, cursor=None)
-    shown: Sequence[Job] = everything
-    if state is not None or search or cursor:
-        shown, more = await house.watch.jobs(
-            state=state, query=search, limit=PAGE_JOBS, cursor=cursor
-        )
-    ordered = worst_first(everything)
-    head = headline.of_jobs(ordered)
+async def _values(request: Request, house: Services, asked: Filters) -> render.Values:
+    running = worst_first(await house.watch.live_jobs())
+    found = [job for job in running if _matches(job, asked)]
+    start = (asked.page - 1) * PAGE_JOBS
+    shown = found[start : start + PAGE_JOBS]
+    earlier, more = await house.watch.earlier_jobs(
+        state=asked.state, query=asked.search, limit=EARLIER_JOBS, cursor=asked.before or None
+    )
+    head = headline.of_jobs(running, has_earlier=bool(earlier))
     return {
         "title": head.title,
         "section": "jobs",
         "headline": head,
-        "jobs": worst_first(shown),
-        "has_any": bool(everything),
-        "counts": _counts(everything),
-        "state": state,
-        "search": search,
-        "more": more,
+        "jobs": shown,
+        "lines": {job.id: headline.line(job.verdict) for job in shown},
+        "sparks": await _sparks(house, shown),
+        "found": len(found),
+        "start": start,
+        "earlier": earlier,
+        "earlier_lines": {job.id: headline.line(job.verdict) for job in earlier},
+        "has_any": bool(running or earlier or asked.is_any or asked.before),
+        "counts": _counts(running),
+        "asked": asked,
+        "search": asked.search,
+        "newer": asked.address(page=str(asked.page - 1)) if asked.page > 1 else "",
+        "further": asked.address(page=str(asked.page + 1))
+        if start + PAGE_JOBS < len(found)
+        else "",
+        "older": asked.address(before=more) if more else "",
         "server_url": str(request.base_url).rstrip("/"),
     }
+
+
+async def _sparks(house: Services, shown: Sequence[Job]) -> Mapping[str, drawing.Spark | None]:
+    return {job.id: drawing.spark(await house.watch.pace(job.id)) for job in shown}
+
+
+def _matches(job: Job, asked: Filters) -> bool:
+    if asked.state is not None and job.state is not asked.state:
+        return False
+    wanted = asked.search.casefold()
+    return wanted in job.name.casefold() or job.id.startswith(wanted)
 
 
 def worst_first(jobs: Sequence[Job]) -> list[Job]:
@@ -82,11 +118,17 @@ def worst_first(jobs: Sequence[Job]) -> list[Job]:
         jobs,
         key=lambda job: (
             words.STATE_ORDER.index(job.state),
-            -job.verdict.stalled_s,
+            -_stalled_s(job),
             job.name,
             job.id,
         ),
     )
+
+
+def _stalled_s(job: Job) -> float:
+    """What sorts within a state; of healthy jobs nothing, as it changes from look to look."""
+    is_calm = job.state in (State.HEALTHY, State.STARTING, State.FINISHED)
+    return 0.0 if is_calm else job.verdict.stalled_s
 
 
 def _counts(jobs: Sequence[Job]) -> list[tuple[State, int]]:

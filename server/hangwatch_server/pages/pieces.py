@@ -1,8 +1,8 @@
 """What of a page's fragment a stream need not send again: sections that its reader already has.
 
-A template marks a section with `data-piece` and an id; one that has not changed travels as an empty
-section with `data-same`, which the page's script leaves alone. Durations that merely grew are no
-change: the page lets them grow by itself.
+A template marks a section or a row of a table with `data-piece` and an id; one that has not changed
+travels empty with `data-same`, which the page's script leaves alone. Durations that merely grew
+are no change: the page lets them grow by itself.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# Sections do not nest, and text of a job cannot hold a tag: everything it says is escaped.
-_PIECE = re.compile(r'<section data-piece id="([a-z-]+)".*?</section>', re.DOTALL)
+# Pieces do not nest, and text of a job cannot hold a tag: everything it says is escaped.
+_PIECE = re.compile(r'<(section|tr) data-piece id="([\w-]+)".*?</\1>', re.DOTALL)
 _AGE = re.compile(r'data-age="([0-9.]+)">[^<]*<')
 _TOLERANCE_S = 1.5  # between an age as the page lets it grow and as the server knows it
 _REST = ""  # the name of what stands outside every piece
@@ -44,14 +44,14 @@ class Sieve:
 
         def sift(match: re.Match[str]) -> str:
             nonlocal is_any_new
-            name = match[1]
+            tag, name = match[1], match[2]
             if self._has(name, match[0], now_s):
-                return f'<section data-piece id="{name}" data-same></section>'
+                return f'<{tag} data-piece id="{name}" data-same></{tag}>'
             is_any_new = True
             return match[0]
 
         text = _PIECE.sub(sift, fragment)
-        rest = _PIECE.sub(r"\1", fragment)  # names stay: a piece may come or go
+        rest = _PIECE.sub(r"\2", fragment)  # names stay: a piece may come or go
         has_rest = self._has(_REST, rest, now_s)
         return text if is_any_new or not has_rest else ""
 

@@ -39,6 +39,7 @@ def environment() -> Environment:
         clock=words.clock,
         short=words.short,
         plain=words.plain,
+        slug=words.slug,
         range_text=ranges.text,
     )
     return templates
@@ -75,6 +76,7 @@ def _with_request(request: Request, values: Values) -> dict[str, Any]:
         "caller": caller,
         "csrf_token": security.csrf_token(request),
         "may_operate": caller is not None and caller.may("operate"),
+        "may_admin": caller is not None and caller.may("admin"),
         "now": datetime.now(UTC),
         "path": path or "/",
         "query": query,

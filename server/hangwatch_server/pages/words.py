@@ -5,13 +5,17 @@ Text only. What is believed about a job is decided elsewhere; escaping is Jinja'
 
 from __future__ import annotations
 
+import hashlib
 import unicodedata
 from datetime import UTC, datetime
 
 from hangwatch_server import ranges
 from hangwatch_server.errors import BadRangeError
 from hangwatch_server.model import Condition, IncidentState, Kind, Limits, Link, State
+from hangwatch_server.watch.advice import REPEAT_OFFENDER
 
+BYTES_STEP = 1000
+SMALLEST_HOURS, TENTHS_BELOW_HOURS = 0.1, 100
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 SECONDS_SHOWN_BELOW_S = 10  # one decimal under this, whole seconds above
 
@@ -118,6 +122,49 @@ def length(seconds: float) -> str:
         duration(seconds) if seconds % 1 or seconds >= SECONDS_SHOWN_BELOW_S else f"{seconds:.0f} s"
     )
     return text.removesuffix(" 00 s").removesuffix(" 00 min").removesuffix(" 0 h")
+
+
+def hours(value: float) -> str:
+    """Hours for people: `0 h`, `under 0.1 h`, `1.4 h`, `1,234 h`."""
+    if value <= 0:
+        return "0 h"
+    if value < SMALLEST_HOURS:
+        return f"under {SMALLEST_HOURS} h"
+    return f"{value:.1f} h" if value < TENTHS_BELOW_HOURS else f"{value:,.0f} h"
+
+
+def ago(seconds: float) -> str:
+    """How long ago, in one unit, so that a list stands still: `4 min ago`, `2 d ago`."""
+    whole = max(0, int(seconds))
+    for length_s, unit in ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "min")):
+        if whole >= length_s:
+            return f"{whole // length_s} {unit} ago"
+    return "under 1 min ago"
+
+
+def size(count: int) -> str:
+    """Bytes for people: `512 B`, `3.4 MB`, `78.0 GB`."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < BYTES_STEP:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= BYTES_STEP
+    return f"{value:,.1f} TB"
+
+
+def skew(ahead_s: float) -> str:
+    """How a node's clock stands to the server's: `clock 2.3 s ahead`."""
+    return f"clock {duration(abs(ahead_s))} {'ahead' if ahead_s > 0 else 'behind'}"
+
+
+def is_repeat(incidents: int) -> bool:
+    """Whether so many incidents in 30 days make a node a repeat offender."""
+    return incidents >= REPEAT_OFFENDER
+
+
+def slug(text: str) -> str:
+    """An id for an element out of any text: the same for the same text, and no other's."""
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:12]
 
 
 def clock(at: datetime) -> str:

@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hangwatch_server.diagnose import hardware
-from hangwatch_server.model import Action, Condition, Culprit, Finding, Kind, Snapshot, State
+from hangwatch_server.model import (
+    Action,
+    Condition,
+    Culprit,
+    Finding,
+    Kind,
+    NodeHistory,
+    Snapshot,
+    State,
+)
 
 # Three confirmed incidents within a month: two can be one user's bad day.
 REPEAT_OFFENDER = 3
@@ -21,16 +30,16 @@ def action(
     state: State,
     finding: Finding,
     snapshot: Snapshot,
-    incidents_by_node: Mapping[str, int],
+    history_by_node: Mapping[str, NodeHistory],
     *,
     evidence_stored: bool,
     is_repeated: bool = False,
 ) -> Action:
-    """The advice for a state; `incidents_by_node` counts the last 30 days.
+    """The advice for a state; `history_by_node` is of the last 30 days.
 
     `is_repeated`: earlier attempts of the job came to the same end.
     """
-    excluded = _excluded(finding, snapshot, incidents_by_node) if _is_over(state) else ()
+    excluded = _excluded(finding, snapshot, history_by_node) if _is_over(state) else ()
     return Action(
         advice=_advice(state, finding.kind, bool(excluded), is_repeated),
         exclude_nodes=excluded,
@@ -56,22 +65,22 @@ def _advice(state: State, kind: Kind, has_excluded: bool, is_repeated: bool) -> 
 
 
 def _excluded(
-    finding: Finding, snapshot: Snapshot, incidents_by_node: Mapping[str, int]
+    finding: Finding, snapshot: Snapshot, history_by_node: Mapping[str, NodeHistory]
 ) -> tuple[str, ...]:
     nodes = {
         culprit.node
         for culprit in finding.culprits
-        if culprit.node and _blames_node(culprit, snapshot, incidents_by_node)
+        if culprit.node and _blames_node(culprit, snapshot, history_by_node)
     }
     return tuple(sorted(nodes))
 
 
 def _blames_node(
-    culprit: Culprit, snapshot: Snapshot, incidents_by_node: Mapping[str, int]
+    culprit: Culprit, snapshot: Snapshot, history_by_node: Mapping[str, NodeHistory]
 ) -> bool:
     if culprit.condition is Condition.NODE_LOST:
         return True
-    if incidents_by_node.get(culprit.node, 0) >= REPEAT_OFFENDER:
+    if history_by_node.get(culprit.node, NodeHistory()).incidents >= REPEAT_OFFENDER:
         return True
     view = snapshot.ranks.get(culprit.rank)
     if view is None or view.beat is None:

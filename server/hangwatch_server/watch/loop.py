@@ -16,13 +16,12 @@ from hangwatch_server.board import Board
 from hangwatch_server.bus import Bus
 from hangwatch_server.captures.service import Captures
 from hangwatch_server.clock import Clock
-from hangwatch_server.db import incidents as incident_rows
+from hangwatch_server.db import node_history, retention
 from hangwatch_server.db import nodes as node_rows
-from hangwatch_server.db import retention
 from hangwatch_server.db.engine import Database
 from hangwatch_server.detect import Decision, DetectSettings, Memory, Wish
 from hangwatch_server.errors import HangwatchError
-from hangwatch_server.model import Finding, Kind, Link, Snapshot
+from hangwatch_server.model import Finding, Kind, Link, NodeHistory, Snapshot
 from hangwatch_server.settings import ServerSettings
 from hangwatch_server.watch import advice, appointments, findings, guard, rows, verdicts
 from hangwatch_server.watch.appointments import Appointments
@@ -56,7 +55,7 @@ class Loop:
         leases: Leases,
     ) -> None:
         self.watched: dict[str, Watched] = {}
-        self.incidents_by_node: Mapping[str, int] = {}
+        self.history_by_node: Mapping[str, NodeHistory] = {}
         self._settings, self._limits, self._clock = settings, limits, clock
         self._db, self._board, self._bus, self._captures = db, board, bus, captures
         self._samples, self._ledger, self._leases = samples, ledger, leases
@@ -180,7 +179,7 @@ class Loop:
             decision.state,
             watched.finding,
             watched.snapshot,
-            self.incidents_by_node,
+            self.history_by_node,
             evidence_stored=self._captures.has_evidence(verdict.incident),
             is_repeated=decision.is_repeated,
         )
@@ -240,9 +239,9 @@ class Loop:
             await self._leases.release(self._leases_to_release.pop())
         if now_s >= self._nodes_due_s:
             self._nodes_due_s = now_s + NODES_EVERY_S
-            self.incidents_by_node = await incident_rows.count_by_node(self._db, HISTORY_DAYS)
+            self.history_by_node = await node_history.by_node(self._db, HISTORY_DAYS)
             for node in self._board.nodes(now_s):
-                row = rows.of_node(node, self.incidents_by_node, self._clock.now())
+                row = rows.of_node(node, self.history_by_node, self._clock.now())
                 await node_rows.save(self._db, row)
             if now_s - self._started_s >= self._settings.forget_after_s:  # agents had time to come
                 await self._ledger.end_abandoned(self._settings.abandon_after_s)

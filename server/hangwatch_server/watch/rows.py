@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from hangwatch_server.board import NodeState
-from hangwatch_server.model import NodeRow, TimelinePoint
+from hangwatch_server.model import NodeHistory, NodeRow, TimelinePoint
 from hangwatch_server.watch.watched import Point
 
+_LONG_SPAN_S, _SHORT_SPAN_S = 30.0, 5.0
+_YOUNG_S = 300.0
 
-def of_node(node: NodeState, incidents_by_node: Mapping[str, int], now: datetime) -> NodeRow:
+
+def of_node(node: NodeState, history: Mapping[str, NodeHistory], now: datetime) -> NodeRow:
     """A node that has an agent, or had one until a moment ago."""
+    own = history.get(node.name, NodeHistory())
     return NodeRow(
         name=node.name,
         link=node.link,
@@ -23,9 +27,11 @@ def of_node(node: NodeState, incidents_by_node: Mapping[str, int], now: datetime
         stacks=node.hello.stacks,
         stacks_remedy=node.hello.stacks_remedy,
         depth=node.depth,
-        incidents_30d=incidents_by_node.get(node.name, 0),
+        incidents_30d=own.incidents,
         dropped=node.dropped,
         last_seen=now - timedelta(seconds=node.age_s),
+        gpu_hours_lost_30d=own.gpu_hours_lost,
+        last_incident_at=own.last_incident_at,
     )
 
 
@@ -39,6 +45,21 @@ def timeline(points: Sequence[Point], now_s: float) -> tuple[TimelinePoint, ...]
         )
         for before, after in itertools.pairwise(points)
     )
+
+
+def pace(points: Iterable[Point], now_s: float) -> tuple[TimelinePoint, ...]:
+    """The same over spans of 30 s, of 5 s while the job is young; oldest first.
+
+    Spans begin at multiples of their length, so that a line drawn of them stands still until the
+    next one is over.
+    """
+    known = list(points)
+    if not known:
+        return ()
+    span_s = _LONG_SPAN_S if now_s - known[0].at_s > _YOUNG_S else _SHORT_SPAN_S
+    first = {point.at_s // span_s: point for point in reversed(known)}
+    chosen = sorted(first.values(), key=lambda point: point.at_s)
+    return timeline(chosen, now_s)
 
 
 def _rate(before: Point, after: Point) -> float:

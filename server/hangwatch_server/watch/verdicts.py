@@ -103,6 +103,16 @@ def unseen(verdict: Verdict, reason: str) -> Verdict:
     )
 
 
+def stored_as(state: State | None) -> tuple[State, ...]:
+    """The stored states of jobs that are shown as `state` once no agent reports them (`unseen`)."""
+    over = (State.FINISHED, State.FAILED)
+    if state is None:
+        return tuple(State)
+    if state is State.UNKNOWN:
+        return tuple(one for one in State if one not in over)
+    return (state,) if state in over else ()
+
+
 def first(meta: JobMeta, now: datetime) -> Verdict:
     """What is believed of a job before the first look at it."""
     size = meta.world_size

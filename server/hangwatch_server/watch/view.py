@@ -22,6 +22,7 @@ from hangwatch_server.model import (
     Job,
     NodeRow,
     PathStep,
+    RankDetail,
     RankRow,
     State,
     TimelinePoint,
@@ -69,6 +70,33 @@ class Watch:
         )
         return [self._fresh(job) for job in stored], after
 
+    async def live_jobs(self) -> list[Job]:
+        """Every job that is on the board now, in no order."""
+        now_s = self._clock.monotonic_s()
+        return [watched.job(now_s) for watched in self._loop.watched.values()]
+
+    async def earlier_jobs(
+        self,
+        *,
+        state: State | None = None,
+        query: str = "",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> tuple[list[Job], str | None]:
+        """Jobs that no agent reports any more, newest first, and the cursor of the next page."""
+        states = verdicts.stored_as(state)
+        if not states:
+            return [], None
+        stored, after = await job_rows.list_page(
+            self._db,
+            states=states,
+            query=query,
+            limit=limit,
+            before=cursor,
+            without=tuple(self._loop.watched),
+        )
+        return [self._fresh(job) for job in stored], after
+
     async def job(self, job_id: str) -> Job:
         """Raise NotFoundError for an id that neither board nor database knows."""
         watched = self._loop.watched.get(job_id)
@@ -112,6 +140,14 @@ class Watch:
             return ()
         snapshot, finding = watched.snapshot, watched.finding
         return await _run(watched, lambda: diagnose.rank_rows(snapshot, finding))
+
+    async def rank(self, job_id: str, rank: int) -> RankDetail:
+        """All that is known of one rank; raise NotFoundError for one that no agent reports."""
+        watched = await self._live(job_id)
+        if watched is None or rank not in watched.snapshot.ranks:
+            raise NotFoundError(f"job '{job_id}' has no live rank {rank}")
+        snapshot, finding = watched.snapshot, watched.finding
+        return await _run(watched, lambda: diagnose.rank_detail(snapshot, finding, rank))
 
     async def groups(self, job_id: str) -> tuple[GroupRow, ...]:
         """A row per group, without members."""
@@ -163,6 +199,11 @@ class Watch:
             return ()
         return rows.timeline(list(watched.points), self._clock.monotonic_s())
 
+    async def pace(self, job_id: str) -> tuple[TimelinePoint, ...]:
+        """The timeline in few points, which change only as their span of time is over."""
+        watched = self._loop.watched.get(job_id)
+        return () if watched is None else rows.pace(watched.points, self._clock.monotonic_s())
+
     async def hold(self, job_id: str, timeout_s: float) -> Hold:
         """Whether evidence of a hang is stored; waits for it only where there is a hang."""
         end_s = self._clock.monotonic_s() + min(timeout_s, LONGEST_WAIT_S)
@@ -187,9 +228,10 @@ class Watch:
 
     def _live_nodes(self) -> list[NodeRow]:
         now = self._clock.now()
-        counts = self._loop.incidents_by_node
+        history = self._loop.history_by_node
         return [
-            rows.of_node(node, counts, now) for node in self._board.nodes(self._clock.monotonic_s())
+            rows.of_node(node, history, now)
+            for node in self._board.nodes(self._clock.monotonic_s())
         ]
 
     def _fresh(self, stored: Job) -> Job:

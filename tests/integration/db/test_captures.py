@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 from sqlalchemy import text
 from tests.support import verdicts as make
@@ -139,3 +142,18 @@ async def test_part_with_recorder_entries_alone_counts_as_evidence(
     found = await captures.find(db, stored)
     assert found is not None
     assert [(row.has_stacks, row.has_entries) for row in found.parts] == [(False, True)]
+
+
+async def test_a_rank_finds_its_share_of_each_capture(db: Database) -> None:
+    await jobs.save(db, make.job(), "run-1", {})
+    for name, minute in (("old", 1), ("new", 2)):
+        at = make.SINCE + timedelta(minutes=minute)
+        await captures.create(db, replace(make.capture(name), requested_at=at))
+    await captures.store_part(db, make.part("old"), "node-b")
+    await captures.store_part(db, make.empty_part("new"), "node-b")
+    await captures.store_part(db, make.part("new", rank=6), "node-b")
+
+    found = await captures.of_rank(db, make.job().id, 5)
+
+    assert [(row.capture, row.has_stacks) for row in found] == [("new", False), ("old", True)]
+    assert "did not answer" in found[0].reason

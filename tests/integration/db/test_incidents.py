@@ -11,7 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 from tests.support import verdicts as make
 
-from hangwatch_server.db import captures, incidents, jobs, leases, nodes
+from hangwatch_server.db import captures, incidents, jobs, leases
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.leases import Lease
 from hangwatch_server.errors import ConflictError, NotFoundError, StaleLeaseError
@@ -272,13 +272,33 @@ async def test_incident_names_its_captures_in_order(db: Database, lease: Lease) 
     assert [capture.id for capture in await captures.of_incident(db, incident.id)] == ["c1", "c2"]
 
 
-async def test_confirmed_incidents_are_counted_per_node(db: Database, lease: Lease) -> None:
-    for attempt, node in ((1, "node-a"), (2, "node-b"), (3, "node-b")):
-        verdict = make.verdict(attempt=attempt, node=node)
-        incident = await incidents.open_incident(db, lease, verdict)
-        await incidents.confirm(db, lease, incident.id, verdict)
-    await incidents.open_incident(db, lease, make.verdict(attempt=4, node="node-c"))
+async def test_list_finds_by_name_of_job_and_time(db: Database, lease: Lease) -> None:
+    first = await incidents.open_incident(db, lease, make.verdict())
+    await incidents.confirm(db, lease, first.id, make.verdict())
+    later = first.opened_at + timedelta(seconds=1)
 
-    assert await incidents.count_by_node(db, 30) == {"node-b": 2, "node-a": 1}
-    assert await incidents.count_by_node(db, 0) == {}
-    assert await nodes.list_all(db) == []
+    for job, since, until, expected in (
+        ("gpt-7b", None, None, [first.id]),
+        (JOB, first.opened_at, later, [first.id]),
+        ("gpt", None, None, []),
+        (None, later, None, []),
+        (None, None, first.opened_at, []),
+    ):
+        page, _ = await incidents.list_page(db, job=job, since=since, until=until)
+        assert [incident.id for incident in page] == expected
+
+
+async def test_the_last_incident_is_the_one_that_people_saw(db: Database, lease: Lease) -> None:
+    assert await incidents.last_ended(db) is None
+    seen = await incidents.open_incident(db, lease, make.verdict())
+    await incidents.confirm(db, lease, seen.id, make.verdict())
+    assert await incidents.count_confirmed(db) == 1
+
+    await incidents.end(db, lease, seen.id, IncidentState.RESOLVED, "progress")
+    hidden = await incidents.open_incident(db, lease, make.verdict(attempt=2))
+    await incidents.end(db, lease, hidden.id, IncidentState.PRUNED, "progress")
+
+    last = await incidents.last_ended(db)
+    assert last is not None
+    assert last.id == seen.id
+    assert await incidents.count_confirmed(db) == 0

@@ -180,3 +180,12 @@ async def test_deleting_a_job_takes_everything_of_it_along(db: Database) -> None
     assert await captures.find(db, "c1") is None
     assert not await leases.renew(db, lease, 60)
     assert not await jobs.delete(db, ID)
+
+
+async def test_list_leaves_out_ids_and_keeps_to_states(db: Database) -> None:
+    for id, state in (("a", State.FINISHED), ("b", State.FAILED), ("c", State.HUNG)):
+        await jobs.save(db, make.job(id, state=state), f"run-{id}", {})
+
+    page, _ = await jobs.list_page(db, states=(State.FINISHED, State.FAILED), without=("b",))
+
+    assert [job.id for job in page] == ["a"]

@@ -1,11 +1,13 @@
 // @ts-check
 // Keyboard shortcuts. Silent while somebody types, and with Ctrl, Alt or Meta held.
 import { showHelp, toggleUtc } from "./controls.js";
+import { togglePause } from "./pause.js";
 
 const PLACES = new Map([
   ["j", "/"],
   ["i", "/incidents"],
   ["n", "/nodes"],
+  ["s", "/settings"],
 ]);
 const CHORD_MS = 1200;
 let chordUntilMs = 0;
@@ -54,6 +56,7 @@ function act(key) {
   else if (key === "a") return openMenu("acknowledge");
   else if (key === "s") return openMenu("snooze");
   else if (key === "u") toggleUtc();
+  else if (key === "p") return togglePause();
   else if (key === "?") showHelp();
   else return false;
   return true;

@@ -1,11 +1,13 @@
 // @ts-check
 // Watches the page's event stream: holds updates back while the reader points at something or types,
 // and says so when the stream is down. The swaps themselves are htmx's (hx-sse).
+import { isPaused } from "./pause.js";
 import { merged } from "./pieces.js";
 import { clock } from "./times.js";
 
 const QUIET_LIMIT_MS = 15_000; // the server sends at least a beat every 5 s
 const HOLD_MS = 4_000; // a pointer that rests for longer holds nothing back
+const TYPED = 'input:not([type="checkbox"]), select, textarea';
 const HELD = "table, .stacks, canvas, .culprit, .command, .panel";
 
 let lastHeardMs = performance.now();
@@ -39,9 +41,10 @@ function heard() {
 
 /** Whether the reader is at something that must not move now. */
 function isHeld() {
+  if (isPaused()) return true;
   const active = document.activeElement;
   const live = document.getElementById("live");
-  if (active instanceof HTMLInputElement && active.type !== "checkbox" && live?.contains(active)) return true;
+  if (active instanceof HTMLElement && active.matches(TYPED) && live?.contains(active)) return true;
   const selection = getSelection();
   if (selection && !selection.isCollapsed) return true;
   if (document.querySelector("#live details.drop[open]")) return true;
@@ -87,6 +90,7 @@ export function startLive() {
     if (isMoved) lastMovedMs = performance.now();
     isOver = event.pointerType === "mouse" && event.target instanceof Element && event.target.closest(HELD) !== null;
   });
+  document.addEventListener("hangwatch:paused", release);
   setInterval(() => {
     release();
     if (performance.now() - lastHeardMs > QUIET_LIMIT_MS) show(true);

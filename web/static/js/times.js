@@ -59,6 +59,7 @@ function grow(element, nowMs) {
 }
 
 export function showTimes() {
+  if (document.documentElement.dataset.paused === "1") return;
   const nowMs = performance.now();
   for (const element of document.querySelectorAll("[data-age]")) grow(element, nowMs);
   for (const element of document.querySelectorAll("time[data-clock], time[data-ago]")) {

@@ -17,7 +17,7 @@ def test_without_jobs_it_says_so() -> None:
     said = headline.of_jobs([])
 
     assert said.lead == "No job yet."
-    assert said.title == "Hangwatch"
+    assert said.title == "No job yet · Hangwatch"
 
 
 def test_a_stuck_job_is_counted_against_those_that_live() -> None:
@@ -30,7 +30,7 @@ def test_a_stuck_job_is_counted_against_those_that_live() -> None:
     )
 
     assert said.lead == "1 of 2 jobs is stuck."
-    assert said.title == "▲ 1 stuck · Hangwatch"
+    assert said.title == "▲ 1 of 2 jobs is stuck · Hangwatch"
     assert said.job is not None
     assert said.job.name == "a"
 
@@ -40,6 +40,39 @@ def test_an_unknown_job_is_never_called_fine() -> None:
 
     assert said.lead == "1 of 2 jobs is out of sight."
     assert said.state is model.State.UNKNOWN
+
+
+def test_a_job_that_failed_is_not_called_stuck() -> None:
+    said = headline.of_jobs([_job("a", model.State.FAILED), _job("b", model.State.HEALTHY)])
+
+    assert said.lead == "1 of 2 jobs failed."
+
+
+def test_jobs_of_the_past_are_not_called_a_new_start() -> None:
+    assert headline.of_jobs([], has_earlier=True).lead == "No job is running."
+
+
+def test_a_verdict_in_one_line_says_what_happened_and_what_the_culprit_does() -> None:
+    culprit = model.Culprit(
+        rank=5,
+        node="node-b",
+        pid=805,
+        gpu=None,
+        condition=model.Condition.IN_DATALOADER,
+        where="train.py:88 in __getitem__",
+    )
+    said = making.verdict(
+        "a",
+        "a",
+        model.State.HUNG,
+        summary="Rank 5 never entered all_reduce #9 of dp-1; 7 ranks have waited 12 s.",
+        culprits=(culprit,),
+    )
+
+    assert headline.line(said) == (
+        "Rank 5 never entered all_reduce #9 of dp-1",
+        "in its dataloader",
+    )
 
 
 def test_all_is_well_in_one_sentence() -> None:

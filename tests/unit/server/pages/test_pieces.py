@@ -60,3 +60,13 @@ def test_a_section_that_went_is_news() -> None:
     sieve.changed(_fragment("5"), 0.0)
 
     assert sieve.changed("<h1>head</h1>", 1.0) == "<h1>head</h1>"
+
+
+def test_a_row_of_a_table_is_left_out_as_a_row() -> None:
+    sieve = Sieve()
+    row = '<tr data-piece id="job-a1" class="row-hung"><td>gpt</td></tr>'
+    sieve.changed(f"<h1>one</h1>{row}", 0.0)
+
+    assert sieve.changed(f"<h1>two</h1>{row}", 1.0) == (
+        '<h1>two</h1><tr data-piece id="job-a1" data-same></tr>'
+    )

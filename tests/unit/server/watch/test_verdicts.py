@@ -18,6 +18,7 @@ from hangwatch_server.model import (
     Finding,
     Kind,
     Limits,
+    NodeHistory,
     Shift,
     Snapshot,
     State,
@@ -152,9 +153,9 @@ def test_advice_blames_a_node_only_on_evidence_against_the_node(
 ) -> None:
     _, snapshot = scene(wchan)
 
-    action = advice.action(
-        state, finding(condition, kind), snapshot, {"a": count}, evidence_stored=True
-    )
+    history = {"a": NodeHistory(incidents=count)}
+
+    action = advice.action(state, finding(condition, kind), snapshot, history, evidence_stored=True)
 
     assert (action.advice, action.exclude_nodes) == expected
 

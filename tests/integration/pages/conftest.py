@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 import httpx
@@ -38,13 +39,15 @@ def job(house: RunningServer) -> Iterator[str]:
         yield waiting.until(known, 20, "the synthetic job is known")
 
 
-def signed_in(house: RunningServer, scope: str) -> httpx.Client:
+@contextlib.contextmanager
+def signed_in(house: RunningServer, scope: str) -> Iterator[httpx.Client]:
     """A browser's client: a session cookie and no token."""
-    client = house.client("")
     token = house.admin_token if scope == "admin" else house.new_token(scope)
-    answer = client.post("/login", data={"token": token})
-    assert answer.status_code == 303
-    return client
+    with house.client("") as client:
+        client.headers["accept"] = "text/html"
+        answer = client.post("/login", data={"token": token})
+        assert answer.status_code == 303
+        yield client
 
 
 @pytest.fixture

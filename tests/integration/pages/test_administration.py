@@ -44,7 +44,7 @@ def test_an_operator_is_refused(operator: httpx.Client, path: str) -> None:
 @pytest.mark.parametrize("path", PAGES)
 def test_nobody_is_sent_to_the_login(house: RunningServer, path: str) -> None:
     with house.client("") as nobody:
-        answer = nobody.get(path)
+        answer = nobody.get(path, headers={"accept": "text/html"})
 
     assert answer.status_code == 303
     assert answer.headers["location"].startswith("/login?next=%2Fsettings")
@@ -62,7 +62,8 @@ def test_settings_say_where_they_come_from_and_hide_secrets(admin: httpx.Client)
 
     assert "flag --port" in page
     assert "environment HANGWATCH_DATABASE_URL" in page
-    assert "postgresql" not in page
+    assert "********" in page
+    assert "postgresql+psycopg://" not in page
     assert "days that jobs, incidents and captures are kept" in page
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -199,7 +201,7 @@ def _call(row: model.RankRow, group: model.GroupRow) -> model.RankCall:
 
 def group(name: str, members: str, **changes: object) -> model.GroupRow:
     values: dict[str, object] = {
-        "gid": f"gid{abs(hash(name)) % 10**8:08d}",
+        "gid": "gid" + hashlib.sha256(f"{name} {members}".encode()).hexdigest()[:8],
         "name": name,
         "description": "",
         "backend": "gloo",
@@ -211,8 +213,34 @@ def group(name: str, members: str, **changes: object) -> model.GroupRow:
         "behind": "",
         "waiting": "",
         "stalled_s": 0.0,
+        "family": re.sub(r"\d+", "", name).strip(" _-.:/"),
     }
     return model.GroupRow(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def group_view(row: model.GroupRow) -> model.GroupView:
+    """The group behind a row."""
+    return model.GroupView(
+        gid=row.gid,
+        name=row.name,
+        description=row.description,
+        backend=row.backend,
+        ranks=ranges.parse(row.ranks),
+    )
+
+
+def lags(row: model.GroupRow) -> tuple[model.Lag, ...]:
+    """Whoever the row says is behind is one call behind."""
+    behind = set(ranges.parse(row.behind))
+    return tuple(
+        model.Lag(
+            rank=rank,
+            gid=row.gid,
+            seq=None if row.at is None else row.at - (rank in behind),
+            lag=int(rank in behind),
+        )
+        for rank in ranges.parse(row.ranks)
+    )
 
 
 def node_name(index: int) -> str:

@@ -15,13 +15,14 @@ from types import SimpleNamespace
 from fastapi import FastAPI, Request, Response
 from tests.web import causes, making, scenes
 
-from hangwatch_server import model, ranges, security
+from hangwatch_server import diagnose, model, ranges, security
 from hangwatch_server.bus import MemoryBus
 from hangwatch_server.db import audit
 from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.pages import install
+from hangwatch_server.watch import rows as watch_rows
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -82,6 +83,26 @@ class SceneWatch:
     async def groups(self, job_id: str) -> tuple[model.GroupRow, ...]:
         return self._scene.groups[job_id]
 
+    async def mesh(self, job_id: str) -> model.Mesh:
+        groups = self._scene.groups[job_id]
+        size = len(self._scene.ranks[job_id])
+        views = [making.group_view(row) for row in groups]
+        families = diagnose.families(groups)
+        return model.Mesh(world_size=size, axes=diagnose.axes(views, size), families=families)
+
+    async def lags(self, job_id: str, *, gid: str = "", family: str = "") -> tuple[model.Lag, ...]:
+        rows = [
+            row
+            for row in self._scene.groups[job_id]
+            if (row.family == family if family else row.gid == gid)
+        ]
+        if not rows:
+            raise NotFoundError(f"there is no group '{gid or family}'")
+        return tuple(lag for row in rows for lag in making.lags(row))
+
+    async def depths(self, job_id: str) -> tuple[model.DepthRow, ...]:
+        return watch_rows.depths(self._scene.ranks[job_id])
+
     async def path(self, job_id: str, rank: int) -> tuple[model.PathStep, ...]:
         job = await self.job(job_id)
         return (
@@ -96,7 +117,9 @@ class SceneWatch:
             model.TimelinePoint(
                 ago_s=float(ago),
                 calls_per_s=0.0 if is_stuck and ago < 250 else 12.0 + (ago * 7 % 13) / 4,
-                state=job.state,
+                state=_state_at(job, ago),
+                phase="checkpoint" if 900 < ago <= 1020 else "",
+                attempt=job.attempt - (ago > 1500 and job.attempt > 1),
             )
             for ago in range(1800, -1, -10)
         )
@@ -178,6 +201,13 @@ class SceneTokens:
         if secret_hash != OPERATOR_HASH:
             return None
         return SimpleNamespace(name="ada", scopes=("operate",), node=None)
+
+
+def _state_at(job: model.Job, ago_s: int) -> model.State:
+    """A hung job made progress first, and was suspected before it was hung."""
+    if job.state is not model.State.HUNG or ago_s < 230:
+        return job.state
+    return model.State.SUSPECTED if ago_s < 250 else model.State.HEALTHY
 
 
 def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = setattr) -> FastAPI:

@@ -27,12 +27,12 @@ def test_arrow_keys_walk_the_grid_and_enter_opens_the_row(page: Page, site: Site
     page.goto(site.url + HUNG)
     page.locator("#grid canvas").focus()
     reading = page.locator("#grid-reading")
-    expect(reading).to_contain_text("rank 5, node-b, culprit")
+    expect(reading).to_contain_text("rank 5, culprit, node-b")
 
     page.keyboard.press("ArrowRight")
-    expect(reading).to_contain_text("rank 6, node-b, waiting")
+    expect(reading).to_contain_text("rank 6, waiting, node-b")
     page.keyboard.press("Home")
-    expect(reading).to_contain_text("rank 0, node-a")
+    expect(reading).to_contain_text("rank 0, waiting, node-a")
     page.keyboard.press("Enter")
 
     expect(page.locator("#rank-0")).to_be_focused()

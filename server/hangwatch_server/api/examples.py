@@ -102,6 +102,7 @@ RANK: Json = {
     "cpu_share": 0.0,
     "gpu": None,
     "lacks": [],
+    "signature": "9f86d081884c7d65",
 }
 RANK_DETAIL: Json = {
     "job": "b3f1c07a9d24",
@@ -206,12 +207,39 @@ GROUP: Json = {
     "behind": "5",
     "waiting": "1,3,7",
     "stalled_s": 12.4,
+    "family": "dp",
+    "payload": "26 MB float",
     "members": [
         {"rank": 1, "seq": 29, "op": "all_reduce", "is_waiting": True, "is_behind": False},
         {"rank": 5, "seq": 28, "op": "", "is_waiting": False, "is_behind": True},
     ],
 }
-TIMELINE_POINT: Json = {"ago_s": 30.0, "calls_per_s": 41.5, "state": "healthy"}
+TIMELINE_POINT: Json = {
+    "ago_s": 30.0,
+    "calls_per_s": 41.5,
+    "state": "healthy",
+    "phase": "checkpoint",
+    "attempt": 1,
+}
+MESH: Json = {
+    "world_size": 8,
+    "axes": [
+        {"name": "tp", "size": 2, "stride": 1, "groups": 4, "family": "tp"},
+        {"name": "dp", "size": 4, "stride": 2, "groups": 2, "family": "dp"},
+    ],
+    "families": [
+        {"name": "dp", "size": 4, "count": 2, "at_least": 28, "at_most": 29, "stalled": 1}
+    ],
+}
+LAG: Json = {"rank": 5, "gid": "5d41402abc4b", "seq": 28, "lag": 1}
+DEPTH: Json = {
+    "nodes": ["node-a", "node-b"],
+    "ranks": 8,
+    "reporting": 8,
+    "depth": "probe",
+    "link": "live",
+    "lacks": [],
+}
 HOLD: Json = {"evidence_stored": True, "state": "hung", "incident": "i_7c2e"}
 _PART: Json = {
     "rank": 5,

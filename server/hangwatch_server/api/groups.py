@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
 
 from hangwatch_server import model
 from hangwatch_server.api import deps, examples, paging
@@ -33,3 +35,29 @@ async def list_groups(
 )
 async def group(house: deps.House, job_id: str, gid: str) -> model.GroupRow:
     return await house.watch.group(job_id, gid)
+
+
+@router.get(
+    "/{job_id}/mesh",
+    summary="How the process groups lie over the ranks: dimensions and families",
+    responses=examples.of(examples.MESH),
+)
+async def mesh(house: deps.House, job_id: str) -> model.Mesh:
+    return await house.watch.mesh(job_id)
+
+
+@router.get(
+    "/{job_id}/lags",
+    summary="How far each rank is behind the front of its group",
+    responses=examples.of([examples.LAG]),
+)
+async def lags(
+    house: deps.House,
+    job_id: str,
+    group: Annotated[str, Query(max_length=64, description="The `gid` of one group.")] = "",
+    family: Annotated[
+        str,
+        Query(max_length=200, description="Instead: all groups of one family of the job's mesh."),
+    ] = "",
+) -> tuple[model.Lag, ...]:
+    return await house.watch.lags(job_id, gid=group, family=family)

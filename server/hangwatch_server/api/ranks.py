@@ -70,6 +70,15 @@ async def rank_tree(
 
 
 @router.get(
+    "/{job_id}/depths",
+    summary="The nodes of a job by how deep they are seen, and what is lacking",
+    responses=examples.of([examples.DEPTH]),
+)
+async def depths(house: deps.House, job_id: str) -> tuple[model.DepthRow, ...]:
+    return await house.watch.depths(job_id)
+
+
+@router.get(
     "/{job_id}/path",
     summary="Why this rank waits, step by step to its culprit",
     responses=examples.of(examples.PATH),

@@ -13,8 +13,10 @@ from __future__ import annotations
 from hangwatch_server.diagnose import garbage, quiet, survey
 from hangwatch_server.diagnose.blame import culprits
 from hangwatch_server.diagnose.coverage import coverage
+from hangwatch_server.diagnose.families import families, lags, members
+from hangwatch_server.diagnose.mesh import axes
 from hangwatch_server.diagnose.rank_detail import rank_detail
-from hangwatch_server.diagnose.rows import group_row, group_rows, rank_rows
+from hangwatch_server.diagnose.rows import Tables, group_row, group_rows, rank_rows, tables
 from hangwatch_server.diagnose.settings import DEFAULT, DiagnoseSettings
 from hangwatch_server.diagnose.telling import finding
 from hangwatch_server.diagnose.waiting import roots, wait_graph
@@ -23,13 +25,19 @@ from hangwatch_server.model import Finding, PathStep, Snapshot
 __all__ = [
     "DEFAULT",
     "DiagnoseSettings",
+    "Tables",
+    "axes",
     "coverage",
     "diagnose",
+    "families",
     "group_row",
     "group_rows",
+    "lags",
+    "members",
     "path",
     "rank_detail",
     "rank_rows",
+    "tables",
 ]
 
 MAX_FINDINGS = 8

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
 
-from hangwatch_agent.wire import Depth, RankBeat
+from hangwatch_agent.wire import Depth, Entry, RankBeat
 from hangwatch_server import ranges
 from hangwatch_server.diagnose import garbage, survey
+from hangwatch_server.diagnose.calls import siblings, signature
 from hangwatch_server.diagnose.pending import (
     collectives,
     monitored,
@@ -37,14 +41,39 @@ _RAS_LACK = (
 )
 
 
+# Bytes of an element, by the names that recorders use: "Float", "BFloat16", "c10::Half".
+_WIDTHS = {
+    "byte": 1, "char": 1, "bool": 1, "uint8": 1, "int8": 1,
+    "half": 2, "bfloat16": 2, "short": 2, "int16": 2, "float16": 2,
+    "float": 4, "int": 4, "float32": 4, "int32": 4,
+    "double": 8, "long": 8, "float64": 8, "int64": 8,
+}  # fmt: skip
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Both tables of a job at one moment, out of one pass over its snapshot."""
+
+    ranks: tuple[RankRow, ...]
+    groups: tuple[GroupRow, ...]
+
+
+def tables(snapshot: Snapshot, finding: Finding) -> Tables:
+    with garbage.uncollected():
+        looked = survey.survey(snapshot, DEFAULT)
+        pending = _all_pending(looked)
+        return Tables(_rank_rows(looked, pending, finding), _group_rows(looked, pending))
+
+
 def rank_rows(snapshot: Snapshot, finding: Finding) -> tuple[RankRow, ...]:
     with garbage.uncollected():
-        return _rank_rows(snapshot, finding)
+        looked = survey.survey(snapshot, DEFAULT)
+        return _rank_rows(looked, _all_pending(looked), finding)
 
 
-def _rank_rows(snapshot: Snapshot, finding: Finding) -> tuple[RankRow, ...]:
-    looked = survey.survey(snapshot, DEFAULT)
-    fronts = _first_waits(_all_pending(looked))
+def _rank_rows(looked: Survey, pending: list[PendingOp], finding: Finding) -> tuple[RankRow, ...]:
+    fronts = _first_waits(pending)
     culprits = {culprit.rank: culprit for culprit in finding.culprits}
     named = set(ranges.parse(finding.culprit_ranks))
     waiting = set(ranges.parse(finding.waiting))
@@ -52,20 +81,28 @@ def _rank_rows(snapshot: Snapshot, finding: Finding) -> tuple[RankRow, ...]:
         _rank_row(
             looked, view, _state(looked, view, named, waiting), culprits.get(rank), fronts.get(rank)
         )
-        for rank, view in sorted(snapshot.ranks.items())
+        for rank, view in sorted(looked.snapshot.ranks.items())
     )
 
 
 def group_rows(snapshot: Snapshot) -> tuple[GroupRow, ...]:
     with garbage.uncollected():
-        return _group_rows(snapshot)
+        looked = survey.survey(snapshot, DEFAULT)
+        return _group_rows(looked, _all_pending(looked))
 
 
-def _group_rows(snapshot: Snapshot) -> tuple[GroupRow, ...]:
-    looked = survey.survey(snapshot, DEFAULT)
-    by_gid = _by_group(_all_pending(looked))
-    ordered = sorted(snapshot.groups.values(), key=lambda g: (-len(g.ranks), g.name, g.ranks))
-    return tuple(_group_row(looked, group, by_gid.get(group.gid, [])) for group in ordered)
+def _group_rows(looked: Survey, pending: list[PendingOp]) -> tuple[GroupRow, ...]:
+    """Those that have waited longest first, then large before small, in the order of numbers."""
+    by_gid = _by_group(pending)
+    groups = looked.snapshot.groups.values()
+    found = [_group_row(looked, group, by_gid.get(group.gid, [])) for group in groups]
+    return tuple(sorted(found, key=_place))
+
+
+def _place(row: GroupRow) -> tuple[float, int, str, tuple[int, ...], str]:
+    numbers = tuple(int(digits[:9]) for digits in _DIGITS.findall(row.name))
+    since_s = -row.stalled_s if row.waiting else 1.0
+    return since_s, -row.size, _DIGITS.sub("", row.name), numbers, row.ranks
 
 
 def group_row(snapshot: Snapshot, gid: str) -> GroupRow:
@@ -148,6 +185,7 @@ def _rank_row(
         cpu_share=beat.process.main_cpu_share if beat is not None else None,
         gpu=beat.gpu.index if beat is not None and beat.gpu is not None else None,
         lacks=_lacks(looked, beat),
+        signature=stack.signature if stack is not None else "",
     )
 
 
@@ -189,9 +227,35 @@ def _group_row(
         behind=ranges.text(behind),
         waiting=ranges.text(waiting),
         stalled_s=main.stalled_s if main is not None else 0.0,
+        family=siblings.family_of(group),
+        payload=_payload(main) if main is not None else "",
         members=_members(looked, group, pending, set(behind)) if has_members else (),
     )
     return row
+
+
+def _payload(op: PendingOp) -> str:
+    """What one member puts in: "26 MB float"; "" where nobody told sizes."""
+    entry = next((e for e in op.have.values() if e is not None and e.input_sizes), None)
+    if entry is None or not entry.input_dtypes or not signature.is_plausible(entry):
+        return ""
+    name = entry.input_dtypes[0].removeprefix("c10::").lower()
+    width = _WIDTHS.get(name)
+    if width is None:
+        return ""
+    return f"{_bytes_text(width * _elements(entry))} {name}"
+
+
+def _elements(entry: Entry) -> int:
+    return sum(prod(shape) for shape in entry.input_sizes)
+
+
+def _bytes_text(count: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 10 else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.0f} GB"
 
 
 def _members(

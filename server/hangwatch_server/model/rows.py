@@ -53,6 +53,7 @@ class RankRow:
     cpu_share: float | None = None
     gpu: int | None = None
     lacks: tuple[str, ...] = ()
+    signature: str = ""  # of its newest stack; "" without one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,8 @@ class GroupRow:
     behind: str  # range text of members that have not entered it
     waiting: str
     stalled_s: float
+    family: str = ""  # the name without its number, which its siblings share
+    payload: str = ""  # of the call that is waited in: "26 MB float"
     members: tuple[GroupMember, ...] = ()
 
 
@@ -90,6 +93,60 @@ class NodeHistory:
     incidents: int = 0
     gpu_hours_lost: float = 0.0  # of the ranks that waited for it, one GPU each
     last_incident_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One dimension of a mesh: ranks that differ only in it lie `stride` apart."""
+
+    name: str  # "tp", "dp", …; "" for groups without a name, and where there is no group
+    size: int
+    stride: int
+    groups: int  # process groups along this axis; 0: it follows from the other axes
+    family: str = ""  # what its groups are called without their number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Groups of one name but for its number, and of one size, as one line of a table."""
+
+    name: str
+    size: int
+    count: int
+    at_least: int | None  # the newest collective entered, of the group that is furthest back
+    at_most: int | None
+    stalled: int  # of these groups
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mesh:
+    """How a job's groups lie over its ranks; without axes where they make no mesh."""
+
+    world_size: int
+    axes: tuple[Axis, ...] = ()  # the innermost first: rank = sum of place times stride
+    families: tuple[Family, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lag:
+    """How far a rank is behind the front of one of its groups, in calls."""
+
+    rank: int
+    gid: str
+    seq: int | None  # newest collective entered; None where nobody can say
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DepthRow:
+    """Nodes of a job that are seen equally deep, and what would let us see more."""
+
+    nodes: tuple[str, ...]
+    ranks: int
+    reporting: int
+    depth: wire.Depth
+    link: Link
+    lacks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +175,8 @@ class TimelinePoint:
     ago_s: float
     calls_per_s: float  # per reporting rank
     state: State
+    phase: str = ""  # that most of the ranks in a phase announce
+    attempt: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ class StackFacts:
     gil_holder: str = ""  # "its main thread": it keeps the interpreter lock and does not run
     waits_on: str = ""  # "child" or "thread" where the main thread waits for the work of one
     is_served: bool = False  # and that child or thread was running when it was looked at
+    signature: str = ""  # equal for equal stacks, see stacks.signature
     is_opaque: bool = False  # a lock or an asynchronous call's wait(): the stack cannot tell which
 
 

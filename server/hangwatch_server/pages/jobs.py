@@ -2,27 +2,57 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Form, Query, Request, Response
+import msgspec
+from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
 
 from hangwatch_agent import wire
 from hangwatch_server import ranges
 from hangwatch_server.db import audit
-from hangwatch_server.errors import BadRangeError
-from hangwatch_server.model import Job, RankRow, Verdict
-from hangwatch_server.pages import access, drawing, headline, live, rank_grid, render, text_page
+from hangwatch_server.db import incidents as incident_rows
+from hangwatch_server.errors import DatabaseError, NotFoundError
+from hangwatch_server.model import GroupRow, Incident, Job, Lag, RankRow, Verdict
+from hangwatch_server.pages import (
+    access,
+    colouring,
+    group_table,
+    headline,
+    job_choice,
+    job_data,
+    live,
+    rank_grid,
+    render,
+    text_page,
+)
 from hangwatch_server.pages.boundary import PageRoute
+from hangwatch_server.pages.colouring import By
+from hangwatch_server.pages.job_choice import Choice
 from hangwatch_server.services import Services
 
 MAX_ROWS = 64  # of the ranks table; the grid shows all, the range filter reaches the rest
-MAX_GROUPS = 100
+MOST_DEPTHS = 12
+MOST_LENSES = 40
+PAST_INCIDENTS = 5
 _ROW_ORDER = {"culprit": 0, "gone": 1, "silent": 2, "unknown": 3}
 router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
 
-RankFilter = Annotated[str, Query(max_length=2000)]
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the address asks to see."""
+
+    ranks: Annotated[str, Query(max_length=2000)] = ""
+    by: Annotated[str, Query(max_length=20)] = ""
+    lens: Annotated[str, Query(max_length=300)] = ""
+    held: Annotated[str, Query(max_length=64)] = ""  # by the page: a digest, see job_data
+
+
+Query_ = Annotated[Asked, Depends(Asked)]
 
 
 @router.get("/jobs/by-name/{name:path}")
@@ -42,28 +72,26 @@ async def job_json(house: access.House, job_id: str) -> Verdict:
 
 
 @router.get("/jobs/{job_id}/live")
-async def job_live(
-    request: Request, house: access.House, job_id: str, ranks: RankFilter = ""
-) -> Response:
+async def job_live(request: Request, house: access.House, job_id: str, asked: Query_) -> Response:
     await house.watch.job(job_id)
-    topics = (f"job:{job_id}",)
-    changes = rank_grid.Changes()
+    changes = job_data.Changes(asked.held)
+    now_s = asyncio.get_running_loop().time
     return live.stream(
         request,
         house,
-        topics,
+        (f"job:{job_id}",),
         "job",
-        lambda _: _values(house, job_id, ranks),
-        lambda values: changes.of(values["grid"]),
+        lambda _: _values(house, job_id, asked),
+        lambda values: changes.of(values["grid"], values["points"], now_s()),
     )
 
 
 @router.get("/jobs/{job_id}")
-async def job(
-    request: Request, house: access.House, job_id: str, ranks: RankFilter = ""
-) -> Response:
-    values = await _values(house, job_id, ranks)
-    return render.page(request, "job", {**values, "grid_text": rank_grid.encode(values["grid"])})
+async def job(request: Request, house: access.House, job_id: str, asked: Query_) -> Response:
+    values = await _values(house, job_id, asked)
+    grid = values["grid"]
+    sent = {"data": job_data.whole(grid, values["points"]), "held": job_data.digest(grid)}
+    return render.page(request, "job", {**values, **sent})
 
 
 @router.post("/jobs/{job_id}/captures")
@@ -87,41 +115,88 @@ async def take_capture(
     return RedirectResponse(f"/captures/{capture.id}", status_code=303)
 
 
-async def _values(house: Services, job_id: str, asked: str) -> render.Values:
+async def _values(house: Services, job_id: str, asked: Asked) -> render.Values:
     job = await house.watch.job(job_id)
     rows = await house.watch.ranks(job_id)
     groups = await house.watch.groups(job_id)
     points = await house.watch.timeline(job_id)
-    shown, problem = _rows(rows, asked)
+    depths = await house.watch.depths(job_id)
+    choice = job_choice.of(f"/jobs/{job_id}", asked.by, asked.lens, asked.ranks, groups)
     return {
         "title": headline.of_job(job),
         "section": "jobs",
         "job": job,
         "verdict": job.verdict,
-        "grid": rank_grid.pack(rows),
-        "legend": rank_grid.counts(rows),
-        "ranks_total": len(rows),
-        "rows": shown[:MAX_ROWS],
-        "rows_found": len(shown),
-        "asked": asked,
-        "problem": problem,
-        "groups": groups[:MAX_GROUPS],
-        "groups_total": len(groups),
-        "line": drawing.line(points),
+        "choice": choice,
+        "depths": depths[:MOST_DEPTHS],
+        "points": points,
         "latest": points[-1] if points else None,
         "uptime_s": _uptime_s(job),
+        "past": await _past_incidents(house, job),
+        **_shown_rows(rows, choice),
+        **await _shown_groups(house, job_id, choice, groups),
+        **await _shown_grid(house, job_id, choice, rows),
     }
 
 
-def _rows(rows: Sequence[RankRow], asked: str) -> tuple[list[RankRow], str]:
-    """The ranks asked for, or all with the odd ones first, and why the filter could not be read."""
+def _shown_rows(rows: Sequence[RankRow], choice: Choice) -> dict[str, object]:
+    chosen, problem = choice.chosen()
+    shown = [row for row in rows if row.rank in chosen] if chosen else _odd_first(rows)
+    return {
+        "rows": shown[:MAX_ROWS],
+        "rows_found": len(shown),
+        "ranks_total": len(rows),
+        "problem": problem,
+    }
+
+
+async def _shown_groups(
+    house: Services, job_id: str, choice: Choice, groups: Sequence[GroupRow]
+) -> dict[str, object]:
+    mesh = await house.watch.mesh(job_id)
+    is_lens = choice.gid and choice.by is By.LAG
+    return {
+        "mesh": mesh,
+        "mesh_axes": msgspec.json.encode(mesh.axes).decode(),
+        "fold_text": group_table.fold_text,
+        "places_text": group_table.places_text,
+        "groups": group_table.of(groups, mesh.families, choice.family),
+        "lens_group": next((row for row in groups if is_lens and row.gid == choice.gid), None),
+        "lenses": [row for row in groups if row.waiting or row.size > 2][:MOST_LENSES],
+    }
+
+
+async def _shown_grid(
+    house: Services, job_id: str, choice: Choice, rows: Sequence[RankRow]
+) -> dict[str, object]:
+    lags, lens_problem = await _lags(house, job_id, choice)
+    coloured = colouring.of(choice.by, rows, lags)
+    chosen, _ = choice.chosen()
+    return {
+        "grid": rank_grid.pack(rows, coloured, lags, chosen),
+        "legend": coloured.legend(),
+        "lens_problem": lens_problem,
+    }
+
+
+async def _lags(house: Services, job_id: str, choice: Choice) -> tuple[dict[int, Lag], str]:
+    """By rank, and why there are none: a group may have gone since its address was made."""
+    if choice.by is not By.LAG or not choice.lens:
+        return {}, ""
     try:
-        wanted = set(ranges.parse(asked)) if asked else None
-    except BadRangeError as error:
-        return _odd_first(rows), str(error)
-    if wanted is None:
-        return _odd_first(rows), ""
-    return [row for row in rows if row.rank in wanted], ""
+        found = await house.watch.lags(job_id, gid=choice.gid, family=choice.family)
+    except NotFoundError:
+        return {}, "This group is gone: its process destroyed it, or the job started anew."
+    return {lag.rank: lag for lag in found}, ""
+
+
+async def _past_incidents(house: Services, job: Job) -> list[Incident]:
+    """The newest of this job, over all attempts; none while the database is away."""
+    try:
+        found, _ = await incident_rows.list_page(house.db, job=job.id, limit=PAST_INCIDENTS)
+    except DatabaseError:
+        return []
+    return [incident for incident in found if incident.id != job.verdict.incident]
 
 
 def _odd_first(rows: Sequence[RankRow]) -> list[RankRow]:

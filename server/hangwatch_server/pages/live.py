@@ -16,7 +16,7 @@ from fastapi.responses import StreamingResponse
 from hangwatch_server import security
 from hangwatch_server.bus import Subscription
 from hangwatch_server.errors import HangwatchError
-from hangwatch_server.pages import pieces, render
+from hangwatch_server.pages import packing, pieces, render
 from hangwatch_server.services import Services
 
 # A person cannot read faster, and a thousand ranks can change in one second.
@@ -25,6 +25,7 @@ BEAT_S = 5.0
 # A session may be revoked while a page stays open: the browser then connects, and is asked, again.
 LONGEST_STREAM_S = 600.0
 RETRY_MS = 1000
+_MEDIA_TYPE = "text/event-stream"
 
 Values = Callable[[Request], Awaitable[render.Values]]
 Beside = Callable[[render.Values], str]  # "" when there is nothing to say
@@ -44,11 +45,12 @@ def stream(
     A stream has begun with status 200: callers look for the page's subject first.
     What `beside` says of the same values travels in events of their own, named `data`.
     """
-    return StreamingResponse(
-        _messages(request, services.bus.subscribe(topics), name, values, beside),
-        media_type="text/event-stream",
-        headers={"cache-control": "no-store", "x-accel-buffering": "no"},
-    )
+    messages = _messages(request, services.bus.subscribe(topics), name, values, beside)
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no", "vary": "accept-encoding"}
+    if not packing.is_wanted(request):
+        return StreamingResponse(messages, media_type=_MEDIA_TYPE, headers=headers)
+    headers["content-encoding"] = "gzip"
+    return StreamingResponse(packing.packed(messages), media_type=_MEDIA_TYPE, headers=headers)
 
 
 def message(text: str, event: str = "") -> str:

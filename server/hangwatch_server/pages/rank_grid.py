@@ -8,12 +8,14 @@ a rank never moves while it lives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 import msgspec
 
-from hangwatch_server.model import Link, RankRow
+from hangwatch_server.model import Lag, Link, RankRow
+from hangwatch_server.pages import runs
+from hangwatch_server.pages.colouring import By, Colouring, age_step
 
 STATE_LETTERS = {
     "healthy": "h",
@@ -26,27 +28,37 @@ STATE_LETTERS = {
 }
 _NODE_CHARS = 40
 _TEXT_CHARS = 120
-
-
-Counts = list[tuple[int | None, int]]  # runs of numbers in step: the first, and how many
+MOST_TEXTS = 8192  # the table has the others: a job can make each of its ranks do something else
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    ranks: Counts
+    ranks: runs.Counts
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
     nodes: list[Node]
-    pids: Counts
+    pids: runs.Counts
 
 
-class Looks(msgspec.Struct, frozen=True, kw_only=True):
+Runs = list[tuple[int, int]]  # a number, and for how many ranks in a row
+
+
+class Colours(msgspec.Struct, frozen=True, kw_only=True):
+    classes: list[tuple[str, str, str, int]]  # word, tone, mark, 1 for one drawn small
+    of: Runs  # places in classes
+
+
+class Looks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """In the order in which `Places.nodes` list the ranks."""
 
     states: list[tuple[str, int]]  # runs of a letter, a capital one for a rank not heard lately
     texts: list[str]  # the distinct things that ranks do
-    doing: list[tuple[int, int]]  # runs of (index into texts, how many ranks)
+    doing: Runs  # places in texts
+    ages: Runs  # how many of colouring.AGES_S have passed since the last beat
+    colours: Colours | None = None  # None: by their states
+    lags: list[tuple[int | None, int | None, int]] | None = None  # runs of (lag, seq)
+    chosen: Runs | None = None  # 1 for a rank that the filter names; None without a filter
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,67 +66,65 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     places: Places | None = None  # None: where they were
 
 
-class Changes:
-    """Of one open stream: what of the grid its page has not got yet, encoded; "" for nothing."""
-
-    def __init__(self) -> None:
-        self._sent: Grid | None = None
-
-    def of(self, grid: Grid) -> str:
-        before, self._sent = self._sent, grid
-        if before == grid:
-            return ""
-        is_placed = before is not None and before.places == grid.places
-        return encode(Grid(looks=grid.looks) if is_placed else grid)
-
-
-def pack(rows: Sequence[RankRow]) -> Grid:
-    ordered = _ordered(rows)
+def pack(
+    rows: Sequence[RankRow],
+    colouring: Colouring | None = None,
+    lags: Mapping[int, Lag] | None = None,
+    chosen: frozenset[int] | None = None,
+) -> Grid:
+    """The grid of these rows; `colouring` is in their order."""
+    class_of = dict(zip((row.rank for row in rows), colouring.of, strict=True)) if colouring else {}
+    ordered = ordered_rows(rows)
     doing = [_doing(row) for row in ordered]
-    texts = list(dict.fromkeys(doing))
+    texts = _distinct(doing)
     index = {text: number for number, text in enumerate(texts)}
     nodes = [
-        Node(name=name[:_NODE_CHARS], ranks=in_step(row.rank for row in members))
+        Node(name=name[:_NODE_CHARS], ranks=runs.in_step(row.rank for row in members))
         for name, members in groupby(ordered, key=lambda row: row.node)
     ]
-    letters = groupby(ordered, key=_letter)
     return Grid(
-        places=Places(nodes=nodes, pids=in_step(row.pid for row in ordered)),
+        places=Places(nodes=nodes, pids=runs.in_step(row.pid for row in ordered)),
         looks=Looks(
-            states=[(letter, len(list(run))) for letter, run in letters],
+            states=runs.of(_letter(row) for row in ordered),
             texts=texts,
-            doing=[(index[text], len(list(run))) for text, run in groupby(doing)],
+            doing=runs.of(index.get(text, MOST_TEXTS) for text in doing),
+            ages=runs.of(age_step(row.age_s) for row in ordered),
+            colours=_colours(ordered, colouring, class_of) if colouring else None,
+            lags=_lag_runs(ordered, lags) if lags else None,
+            chosen=None if chosen is None else runs.of(int(row.rank in chosen) for row in ordered),
         ),
     )
 
 
-def in_step(numbers: Iterable[int | None]) -> Counts:
-    """`5, 6, 7, None, 9` as (5, 3), (None, 1), (9, 1)."""
-    runs: Counts = []
-    for number in numbers:
-        first, count = runs[-1] if runs else (None, 0)
-        expected = None if first is None else first + count
-        if count and number == expected:
-            runs[-1] = (first, count + 1)
-        else:
-            runs.append((number, 1))
-    return runs
+def _distinct(texts: Iterable[str]) -> list[str]:
+    """The first MOST_TEXTS of them, and "" for all further ones."""
+    found = list(dict.fromkeys(texts))
+    return found if len(found) <= MOST_TEXTS else [*found[:MOST_TEXTS], ""]
 
 
-def encode(grid: Grid) -> str:
-    return msgspec.json.encode(grid).decode()
+def _colours(
+    ordered: Sequence[RankRow], colouring: Colouring, class_of: Mapping[int, int]
+) -> Colours | None:
+    """None where the states say it, which travel anyway."""
+    if colouring.by is By.STATE:
+        return None
+    return Colours(
+        classes=[(one.word, one.tone, one.mark, int(one.is_quiet)) for one in colouring.classes],
+        of=runs.of(class_of[row.rank] for row in ordered),
+    )
 
 
-def counts(rows: Iterable[RankRow]) -> list[tuple[str, int]]:
-    """How many ranks are in each state, in the order of the legend; empty states left out."""
-    found: dict[str, int] = {}
-    for row in rows:
-        found[row.state] = found.get(row.state, 0) + 1
-    order = ("culprit", "gone", "silent", "unknown", "waiting", "healthy", "finished")
-    return [(state, found[state]) for state in order if state in found]
+def _lag_runs(
+    ordered: Sequence[RankRow], lags: Mapping[int, Lag]
+) -> list[tuple[int | None, int | None, int]]:
+    """Runs of how far behind and where; (None, None) for a rank that nothing is known of."""
+    found = (lags.get(row.rank) for row in ordered)
+    pairs = ((None, None) if lag is None else (lag.lag, lag.seq) for lag in found)
+    return [(lag, seq, count) for (lag, seq), count in runs.of(pairs)]
 
 
-def _ordered(rows: Sequence[RankRow]) -> list[RankRow]:
+def ordered_rows(rows: Sequence[RankRow]) -> list[RankRow]:
+    """By node, nodes by their lowest rank, and local rank: the order in which all is packed."""
     lowest: dict[str, int] = {}
     for row in rows:
         lowest[row.node] = min(row.rank, lowest.get(row.node, row.rank))

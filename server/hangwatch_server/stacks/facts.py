@@ -72,6 +72,7 @@ def facts(samples: Sequence[Sample], now_s: float) -> StackFacts | None:
         waits_on=reading.waits_on,
         is_served=reading.is_served,
         is_opaque=reading.is_opaque,
+        signature=signature.signature(newest.thread.frames),
     )
 
 

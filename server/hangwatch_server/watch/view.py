@@ -17,9 +17,12 @@ from hangwatch_server.db import nodes as node_rows
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import (
+    DepthRow,
     GroupRow,
     Hold,
     Job,
+    Lag,
+    Mesh,
     NodeRow,
     PathStep,
     RankDetail,
@@ -135,11 +138,7 @@ class Watch:
 
     async def ranks(self, job_id: str) -> tuple[RankRow, ...]:
         """A row per rank; none for a job that no agent reports."""
-        watched = await self._live(job_id)
-        if watched is None:
-            return ()
-        snapshot, finding = watched.snapshot, watched.finding
-        return await _run(watched, lambda: diagnose.rank_rows(snapshot, finding))
+        return (await self._tables(job_id)).ranks
 
     async def rank(self, job_id: str, rank: int) -> RankDetail:
         """All that is known of one rank; raise NotFoundError for one that no agent reports."""
@@ -150,12 +149,38 @@ class Watch:
         return await _run(watched, lambda: diagnose.rank_detail(snapshot, finding, rank))
 
     async def groups(self, job_id: str) -> tuple[GroupRow, ...]:
-        """A row per group, without members."""
+        """A row per group, without members; those that wait come first."""
+        return (await self._tables(job_id)).groups
+
+    async def mesh(self, job_id: str) -> Mesh:
+        """How the job's groups lie over its ranks."""
+        watched = await self._live(job_id)
+        if watched is None:
+            return Mesh(world_size=0)
+        groups, snapshot = await self.groups(job_id), watched.snapshot
+        made_of = frozenset(snapshot.groups), snapshot.world_size
+        if watched.axes is None or watched.axes[0] != made_of:
+            found = await _run(watched, lambda: diagnose.axes(snapshot.groups.values(), made_of[1]))
+            watched.axes = made_of, found
+        families = await _run(watched, lambda: diagnose.families(groups))
+        return Mesh(world_size=snapshot.world_size, axes=watched.axes[1], families=families)
+
+    async def lags(self, job_id: str, *, gid: str = "", family: str = "") -> tuple[Lag, ...]:
+        """How far each member is behind the front: of one group, or of all in one family."""
         watched = await self._live(job_id)
         if watched is None:
             return ()
         snapshot = watched.snapshot
-        return await _run(watched, lambda: diagnose.group_rows(snapshot))
+        if family:
+            gids = [row.gid for row in diagnose.members(await self.groups(job_id), family)]
+        else:
+            gids = [(await self.group(job_id, gid)).gid]
+        known = [gid for gid in gids if gid in snapshot.groups]
+        return await _run(watched, lambda: diagnose.lags(snapshot, known))
+
+    async def depths(self, job_id: str) -> tuple[DepthRow, ...]:
+        """The job's nodes by how deep they are seen."""
+        return rows.depths(await self.ranks(job_id))
 
     async def group(self, job_id: str, gid: str) -> GroupRow:
         """One group with its members; raise NotFoundError for an unknown one."""
@@ -219,6 +244,18 @@ class Watch:
                         incident=verdict.incident,
                     )
                 await changes.next(min(left_s, RECHECK_S))
+
+    async def _tables(self, job_id: str) -> diagnose.Tables:
+        """Made once for each look at the job, however many people have its page open."""
+        watched = await self._live(job_id)
+        if watched is None:
+            return diagnose.Tables((), ())
+        async with watched.tabling:
+            snapshot, finding = watched.snapshot, watched.finding
+            if watched.tables is None or watched.tabled is not snapshot:
+                watched.tables = await _run(watched, lambda: diagnose.tables(snapshot, finding))
+                watched.tabled = snapshot
+            return watched.tables
 
     async def _live(self, job_id: str) -> Watched | None:
         watched = self._loop.watched.get(job_id)

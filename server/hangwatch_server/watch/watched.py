@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections import deque
+import asyncio
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from hangwatch_server.board import JobMeta
 from hangwatch_server.detect import Memory
-from hangwatch_server.model import Finding, Incident, Job, Kind, Snapshot, State, Verdict
+from hangwatch_server.diagnose import Tables
+from hangwatch_server.model import Axis, Finding, Incident, Job, Kind, Snapshot, State, Verdict
 from hangwatch_server.watch import verdicts
 
 TELL_EVERY_S = 1.0
 # From here on a pass over all ranks would hold up the event loop noticeably: it goes to a thread.
 THREAD_FROM_RANKS = 2_000
 TIMELINE_POINTS = 1800  # half an hour at one a second
+PHASE_CHARS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,8 @@ class Point:
     calls: int
     reporting: int
     state: State
+    phase: str = ""
+    attempt: int = 1
 
 
 @dataclass(slots=True)
@@ -49,6 +54,11 @@ class Watched:
     incident: Incident | None = None  # the one that the verdict names
     told: tuple[Verdict, JobMeta] | None = None  # what listeners were last told of
     told_s: float = 0.0
+    tables: Tables | None = None  # of the snapshot `tabled`, once somebody looked
+    tabled: Snapshot | None = None
+    # The mesh, with what it was recognised from: groups and world size seldom change.
+    axes: tuple[tuple[frozenset[str], int], tuple[Axis, ...]] | None = None
+    tabling: asyncio.Lock = field(default_factory=asyncio.Lock)
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=TIMELINE_POINTS))
 
     @property
@@ -59,7 +69,18 @@ class Watched:
         """Add a point of the timeline, at most one a second."""
         if self.points and now_s - self.points[-1].at_s < 1.0:
             return
-        self.points.append(Point(now_s, self.meta.calls, self.meta.reporting, self.verdict.state))
+        beats = (view.beat for view in self.snapshot.ranks.values())
+        phases = Counter(beat.phase for beat in beats if beat is not None and beat.phase)
+        self.points.append(
+            Point(
+                now_s,
+                self.meta.calls,
+                self.meta.reporting,
+                self.verdict.state,
+                max(phases, key=lambda name: (phases[name], name), default="")[:PHASE_CHARS],
+                self.snapshot.attempt,
+            )
+        )
 
     def is_news(self, now_s: float) -> bool:
         """Whether to tell listeners: of another verdict at once, of moved numbers once a second."""

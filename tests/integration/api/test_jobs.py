@@ -86,6 +86,23 @@ def test_an_unknown_group_or_rank_is_not_found(admin: httpx.Client, live_job: st
     assert admin.get(f"/api/v1/jobs/{live_job}/path", params={"rank": 7}).status_code == 404
 
 
+def test_mesh_lags_and_depths_of_a_healthy_job(admin: httpx.Client, live_job: str) -> None:
+    mesh = admin.get(f"/api/v1/jobs/{live_job}/mesh").json()
+    lags = admin.get(f"/api/v1/jobs/{live_job}/lags", params={"family": "data parallel"}).json()
+    depths = admin.get(f"/api/v1/jobs/{live_job}/depths").json()
+
+    assert [(one["name"], one["count"]) for one in mesh["families"]] == [("data parallel", 1)]
+    assert [lag["rank"] for lag in lags] == [0, 1]
+    assert all(lag["lag"] is not None for lag in lags)
+    assert [(row["nodes"], row["depth"]) for row in depths] == [(["node-live"], "probe")]
+
+
+def test_lags_of_an_unknown_group_are_not_found(admin: httpx.Client, live_job: str) -> None:
+    answer = admin.get(f"/api/v1/jobs/{live_job}/lags", params={"group": "nope"})
+
+    assert answer.status_code == 404
+
+
 def test_path_and_timeline_answer_for_a_healthy_job(admin: httpx.Client, live_job: str) -> None:
     assert admin.get(f"/api/v1/jobs/{live_job}/path", params={"rank": 0}).json() == []
     assert admin.get(f"/api/v1/jobs/{live_job}/timeline").status_code == 200

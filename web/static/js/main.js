@@ -7,6 +7,7 @@ import { startKeys } from "./keys.js";
 import { startLive } from "./live.js";
 import { startPause } from "./pause.js";
 import { startPieces } from "./pieces.js";
+import { startProgress } from "./progress.js";
 import { startStacks } from "./stacks.js";
 import { startTimes } from "./times.js";
 
@@ -15,6 +16,7 @@ startTimes();
 startCopying();
 startKeys();
 startStacks();
+startProgress();
 startGrid();
 startPieces();
 startPause();

@@ -1,41 +1,51 @@
 // @ts-check
-// Draws one cell of the rank grid. Each state has its own shape, so that colour is never alone.
+// Draws the marks of ranks. Each class of ranks has its own shape, so that colour is never alone.
+// The shapes and their names are those of macros.html.
 
 const TAU = Math.PI * 2;
-const COLOURS = {
-  h: "--rank-healthy",
-  w: "--rank-waiting",
-  c: "--hung",
-  s: "--unknown",
-  g: "--failed",
-  u: "--unknown",
-  f: "--finished",
+const TONES = {
+  hung: "--hung",
+  suspected: "--suspected",
+  slow: "--slow",
+  expected_wait: "--rank-waiting",
+  healthy: "--rank-healthy",
+  unknown: "--unknown",
+  finished: "--finished",
+  failed: "--failed",
+  accent: "--accent",
+  faint: "--rule-strong",
 };
+
+/** @typedef {(context: CanvasRenderingContext2D, x: number, y: number, radius: number) => void} Shape */
+
+/**
+ * @param {CSSStyleDeclaration} style of the page, which knows the theme
+ * @param {string} tone
+ */
+export function colourOf(style, tone) {
+  const name = TONES[/** @type {keyof typeof TONES} */ (tone)] ?? "--unknown";
+  return style.getPropertyValue(name).trim();
+}
 
 /**
  * @param {CanvasRenderingContext2D} context
- * @param {CSSStyleDeclaration} style
- * @param {string} state one letter, see rank_grid.py
+ * @param {string} mark
+ * @param {string} colour
  * @param {number} left
  * @param {number} top
  * @param {number} side of the cell with its gap
+ * @param {boolean} isQuiet drawn small
  */
-export function drawCell(context, style, state, left, top, side) {
-  const name = COLOURS[/** @type {keyof typeof COLOURS} */ (state)] ?? "--unknown";
-  const colour = style.getPropertyValue(name).trim();
-  const x = left + side / 2;
-  const y = top + side / 2;
-  const radius = side * 0.34;
+export function drawMark(context, mark, colour, left, top, side, isQuiet) {
+  const radius = side * (isQuiet ? 0.16 : side < 9 ? 0.4 : 0.34);
   context.save();
   context.fillStyle = colour;
   context.strokeStyle = colour;
   context.lineWidth = Math.max(1.25, side * 0.08);
   context.beginPath();
-  (SHAPES[/** @type {keyof typeof SHAPES} */ (state)] ?? ring)(context, x, y, radius);
+  (SHAPES[/** @type {keyof typeof SHAPES} */ (mark)] ?? dashed)(context, left + side / 2, top + side / 2, radius);
   context.restore();
 }
-
-/** @typedef {(context: CanvasRenderingContext2D, x: number, y: number, radius: number) => void} Shape */
 
 /** @type {Shape} */
 function dot(context, x, y, radius) {
@@ -61,10 +71,35 @@ function triangle(context, x, y, radius) {
 }
 
 /** @type {Shape} */
-function ring(context, x, y, radius) {
-  context.setLineDash([radius * 0.55, radius * 0.4]);
+function diamond(context, x, y, radius) {
+  const reach = radius * 1.25;
+  context.moveTo(x, y - reach);
+  context.lineTo(x + reach, y);
+  context.lineTo(x, y + reach);
+  context.lineTo(x - reach, y);
+  context.closePath();
+  context.fill();
+}
+
+/** @type {Shape} */
+function half(context, x, y, radius) {
   context.arc(x, y, radius * 0.92, 0, TAU);
   context.stroke();
+  context.beginPath();
+  context.arc(x, y, radius * 0.92, TAU / 4, (3 * TAU) / 4);
+  context.fill();
+}
+
+/** @type {Shape} */
+function ring(context, x, y, radius) {
+  context.arc(x, y, radius * 0.9, 0, TAU);
+  context.stroke();
+}
+
+/** @type {Shape} */
+function dashed(context, x, y, radius) {
+  context.setLineDash([radius * 0.55, radius * 0.4]);
+  ring(context, x, y, radius);
 }
 
 /** @type {Shape} */
@@ -86,40 +121,37 @@ function tick(context, x, y, radius) {
   context.stroke();
 }
 
-const SHAPES = { h: dot, w: square, c: triangle, s: ring, g: cross, u: ring, f: tick };
+const SHAPES = {
+  healthy: dot,
+  expected_wait: square,
+  hung: triangle,
+  suspected: diamond,
+  slow: half,
+  starting: ring,
+  unknown: dashed,
+  failed: cross,
+  finished: tick,
+};
 
 /**
  * Strikes a cell through in the colour of the ground: what it says is old.
  * @param {CanvasRenderingContext2D} context
- * @param {CSSStyleDeclaration} style
+ * @param {string} ground
  * @param {number} left
  * @param {number} top
  * @param {number} side
  */
-export function hatch(context, style, left, top, side) {
+export function hatch(context, ground, left, top, side) {
   context.save();
-  context.strokeStyle = style.getPropertyValue("--ground").trim();
-  context.lineWidth = Math.max(1, side * 0.07);
+  context.strokeStyle = ground;
+  context.lineWidth = Math.max(1, side * 0.09);
   context.beginPath();
   context.rect(left, top, side, side);
   context.clip();
-  for (let step = side * 0.3; step < side * 2; step += Math.max(3, side * 0.2)) {
+  for (let step = side * 0.3; step < side * 2; step += Math.max(2.5, side * 0.2)) {
     context.moveTo(left, top + step);
     context.lineTo(left + step, top);
   }
   context.stroke();
   context.restore();
-}
-
-/**
- * @param {CanvasRenderingContext2D} context
- * @param {CSSStyleDeclaration} style
- * @param {number} left
- * @param {number} top
- * @param {number} side
- */
-export function outline(context, style, left, top, side) {
-  context.strokeStyle = style.getPropertyValue("--accent").trim();
-  context.lineWidth = 2;
-  context.strokeRect(left + 1, top + 1, side - 2, side - 2);
 }

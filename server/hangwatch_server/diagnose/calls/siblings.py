@@ -55,6 +55,12 @@ def stem_of(group: GroupView) -> str:
     return _NUMBER.sub("", name)
 
 
+def family_of(group: GroupView) -> str:
+    """The name that a group shares with its siblings, as people read it: `dp` for `dp-3`."""
+    name = group.description if group.description not in ("", "undefined") else group.name
+    return _NUMBER.sub("", name).strip(" _-.:/")
+
+
 def choice(
     survey: Survey, group: GroupView, seq: int, sides: Iterable[Signature]
 ) -> Signature | None:

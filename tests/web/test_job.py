@@ -124,6 +124,27 @@ def test_ranks_not_heard_lately_are_hatched(page: Page, site: Site) -> None:
     expect(page.locator("#grid .tip")).to_contain_text("heard 5 s ago")
 
 
+def test_a_paused_grid_keeps_still_and_catches_up(page: Page, site: Site) -> None:
+    page.goto(site.url + HUNG)
+    expect(page.locator("#grid")).to_have_attribute("data-drawn", "8")
+    page.evaluate("document.addEventListener('data', () => { document.body.dataset.came = '1'; })")
+    page.keyboard.press("p")
+    still = page.locator("#grid canvas").evaluate("canvas => canvas.toDataURL()")
+    page.evaluate("delete document.body.dataset.came")
+
+    site.scene.ranks[HUNG_JOB] = tuple(
+        dataclasses.replace(row, state="healthy") for row in site.scene.ranks[HUNG_JOB]
+    )
+    site.publish(f"job:{HUNG_JOB}")
+    expect(page.locator("body")).to_have_attribute("data-came", "1")
+    assert page.locator("#grid canvas").evaluate("canvas => canvas.toDataURL()") == still
+    page.keyboard.press("p")
+
+    page.wait_for_function(
+        "before => document.querySelector('#grid canvas').toDataURL() !== before", arg=still
+    )
+
+
 def test_the_line_of_progress_is_drawn_and_told_in_words(page: Page, site: Site) -> None:
     page.goto(site.url + HUNG)
 

@@ -15,6 +15,7 @@ let asMesh = null;
 let axes = [];
 /** @type {import("./mesh.js").View | null} */
 let view = null;
+let isOwed = false; // a drawing of what came while the page was paused
 
 /** @param {string} text what the server sent: everything, or what is new */
 function read(text) {
@@ -23,7 +24,8 @@ function read(text) {
   if (data.places) ranks.place(data.places);
   if (data.looks) {
     const changed = ranks.look(data.looks);
-    if (data.places) lay();
+    if (document.documentElement.dataset.paused === "1") isOwed = true;
+    else if (data.places) lay();
     else if (changed === null) [byNode, asMesh].forEach((grid) => grid?.repaint());
     else [byNode, asMesh].forEach((grid) => grid?.redraw(changed));
   }
@@ -133,6 +135,10 @@ export function startGrid() {
   lay();
   new ResizeObserver(lay).observe(root);
   document.addEventListener("hangwatch:theme", () => [byNode, asMesh].forEach((grid) => grid?.repaint()));
+  document.addEventListener("hangwatch:paused", () => {
+    if (isOwed && document.documentElement.dataset.paused !== "1") lay();
+    isOwed = false;
+  });
   document.addEventListener("data", (event) => read(/** @type {CustomEvent} */ (event).detail.data));
   document.addEventListener("click", keepMesh, true);
   document.addEventListener("change", (event) => {

@@ -231,7 +231,8 @@ function uPlotOf() {
 
 function draw() {
   const found = parts();
-  if (!found || times.length < 2 || !uPlotOf()) return;
+  const isPaused = plot !== null && document.documentElement.dataset.paused === "1";
+  if (!found || times.length < 2 || !uPlotOf() || isPaused) return;
   found.root.hidden = false;
   const width = found.into.clientWidth;
   if (width === 0) return;
@@ -255,6 +256,7 @@ export function startProgress() {
     take(/** @type {CustomEvent} */ (event).detail);
     draw();
   });
+  document.addEventListener("hangwatch:paused", draw);
   document.addEventListener("hangwatch:theme", redraw);
   document.addEventListener("hangwatch:utc", redraw);
   new ResizeObserver(() => {

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 from fastapi import FastAPI, Request, Response
-from tests.web import causes, making, scenes
+from tests.web import causes, making, preview_admin, scenes
 
 from hangwatch_server import diagnose, model, ranges, security
 from hangwatch_server.bus import MemoryBus
@@ -22,6 +22,7 @@ from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.pages import install
+from hangwatch_server.settings import ServerSettings
 from hangwatch_server.watch import rows as watch_rows
 
 POLICY = (
@@ -194,15 +195,6 @@ class SceneCaptures:
         return self._scene.captures["cap-taking"]
 
 
-class SceneTokens:
-    """Knows one session: an operator's."""
-
-    async def check_hash(self, secret_hash: str) -> object | None:
-        if secret_hash != OPERATOR_HASH:
-            return None
-        return SimpleNamespace(name="ada", scopes=("operate",), node=None)
-
-
 def _state_at(job: model.Job, ago_s: int) -> model.State:
     """A hung job made progress first, and was suspected before it was hung."""
     if job.state is not model.State.HUNG or ago_s < 230:
@@ -217,12 +209,14 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
     app.state.bus = MemoryBus()
     app.state.sessions = security.Sessions(b"k" * 32)
     app.state.settings = SimpleNamespace(allow_anonymous=True)
+    app.state.origins = {"retention_days": "environment HANGWATCH_RETENTION_DAYS"}
     app.state.services = SimpleNamespace(
         watch=SceneWatch(scene),
         captures=SceneCaptures(scene),
         bus=app.state.bus,
         db=scene,
-        tokens=SceneTokens(),
+        tokens=preview_admin.SceneTokens(OPERATOR_HASH),
+        settings=ServerSettings(retention_days=14.0),
     )
     for name, function in {
         "find": _find,
@@ -234,6 +228,7 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
         patch(incident_rows, name, function)
     patch(capture_rows, "of_rank", _captures_of_rank)
     patch(audit, "record", _record)
+    preview_admin.install(patch)
     install(app)
     app.middleware("http")(_with_policy)
     return app
@@ -247,6 +242,11 @@ def app() -> FastAPI:
 def operator_cookie(app: FastAPI) -> str:
     sessions: security.Sessions = app.state.sessions
     return sessions.issue(OPERATOR_HASH, datetime.now(UTC).timestamp())
+
+
+def admin_cookie(app: FastAPI) -> str:
+    sessions: security.Sessions = app.state.sessions
+    return sessions.issue(preview_admin.ADMIN_HASH, datetime.now(UTC).timestamp())
 
 
 async def _with_policy(request: Request, call_next: Callable[..., object]) -> Response:

@@ -95,6 +95,8 @@ _PROCESS_STATES = {
     "X": "dead",
     "gone": "gone",
 }
+# Invisible, and of no use in a name: two names could look alike. Joiners, which emoji need, stay.
+_INVISIBLE = frozenset("\u200b\u2060\ufeff\u00ad\u180e")
 # Overrides and embeddings can make a name read as another; isolates and joiners (emoji) stay.
 _BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 
@@ -182,6 +184,7 @@ def plain(text: str) -> str:
         character
         for character in text
         if character not in _BIDI_CONTROLS
+        and character not in _INVISIBLE
         and (unicodedata.category(character) != "Cc" or character == "\n")
     )
     return "".join(kept)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-WEB = Path(__file__).resolve().parents[4] / "web"
+ROOT = Path(__file__).resolve().parents[4]
+WEB = ROOT / "web"
 SCRIPTS = sorted((WEB / "static/js").glob("*.js"))
 TEMPLATES = sorted((WEB / "templates").glob("*.html"))
 LONGEST_SCRIPT = 300
@@ -19,15 +20,14 @@ def _name(path: Path) -> str:
     return path.name
 
 
-def test_vendored_files_have_the_written_sums_and_no_others_lie_there() -> None:
-    written = dict(
-        re.findall(r"\| (\S+/\S+) \| `(\S+)` \|", (WEB / "vendor/VENDOR.md").read_text())
-    )
+@pytest.mark.parametrize("vendor", [WEB / "vendor", ROOT / "tests/web/vendor"], ids=str)
+def test_vendored_files_have_the_written_sums_and_no_others_lie_there(vendor: Path) -> None:
+    written = dict(re.findall(r"\| (\S+/\S+) \| `(\S+)` \|", (vendor / "VENDOR.md").read_text()))
     found = {
-        str(path.relative_to(WEB / "vendor")): base64.b64encode(
+        str(path.relative_to(vendor)): base64.b64encode(
             hashlib.sha512(path.read_bytes()).digest()
         ).decode()
-        for path in (WEB / "vendor").rglob("*")
+        for path in vendor.rglob("*")
         if path.is_file() and path.name != "VENDOR.md"
     }
 

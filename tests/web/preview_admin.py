@@ -1,4 +1,4 @@
-"""What the preview's administration shows: hand-made tokens and audit rows in place of the database.
+"""What the preview's administration shows: hand-made tokens and audit rows, without a database.
 
 What the pages do is tested on a real server in tests/integration/pages; here is how they look.
 """

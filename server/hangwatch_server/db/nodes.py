@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Row, select
 from sqlalchemy.dialects.postgresql import insert
 
 from hangwatch_agent import wire
-from hangwatch_server.db import node_history
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.tables import nodes
 from hangwatch_server.model import Link, NodeHistory, NodeRow
 
 MAX_NODES = 20_000
-HISTORY_DAYS = 30
 
 
 async def save(db: Database, node: NodeRow) -> None:
@@ -36,22 +35,20 @@ async def save(db: Database, node: NodeRow) -> None:
         )
 
 
-async def list_all(db: Database) -> list[NodeRow]:
-    """All nodes ever seen, by name, with their incidents of the last 30 days."""
-    history = await node_history.by_node(db, HISTORY_DAYS)
+async def list_all(db: Database, history: Mapping[str, NodeHistory]) -> list[NodeRow]:
+    """All nodes ever seen, by name; `history` is what `node_history.by_node` said last."""
     statement = select(nodes).order_by(nodes.c.name).limit(MAX_NODES)
     async with db.begin() as connection:
         return [_node(row, history) for row in (await connection.execute(statement)).all()]
 
 
-async def find(db: Database, name: str) -> NodeRow | None:
-    history = await node_history.by_node(db, HISTORY_DAYS)
+async def find(db: Database, name: str, history: Mapping[str, NodeHistory]) -> NodeRow | None:
     async with db.begin() as connection:
         row = (await connection.execute(select(nodes).where(nodes.c.name == name))).first()
     return None if row is None else _node(row, history)
 
 
-def _node(row: Row[Any], history: dict[str, NodeHistory]) -> NodeRow:  # Any: many column types
+def _node(row: Row[Any], history: Mapping[str, NodeHistory]) -> NodeRow:  # Any: many types
     own = history.get(row.name, NodeHistory())
     return NodeRow(
         name=row.name,

@@ -203,7 +203,9 @@ class Watch:
 
     async def nodes(self) -> tuple[NodeRow, ...]:
         """All nodes by name: those with an agent now, and those known from before."""
-        known = {row.name: row for row in await node_rows.list_all(self._db)}
+        known = {
+            row.name: row for row in await node_rows.list_all(self._db, self._loop.history_by_node)
+        }
         known.update({row.name: row for row in self._live_nodes()})
         return tuple(known[name] for name in sorted(known))
 
@@ -212,7 +214,7 @@ class Watch:
         for row in self._live_nodes():
             if row.name == name:
                 return row
-        stored = await node_rows.find(self._db, name)
+        stored = await node_rows.find(self._db, name, self._loop.history_by_node)
         if stored is None:
             raise NotFoundError(f"there is no node '{name}': no agent ever connected by that name")
         return stored

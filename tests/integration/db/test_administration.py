@@ -10,7 +10,17 @@ from sqlalchemy import text
 from tests.support import verdicts as make
 
 from hangwatch_agent import wire
-from hangwatch_server.db import audit, captures, incidents, jobs, leases, nodes, retention, tokens
+from hangwatch_server.db import (
+    audit,
+    captures,
+    incidents,
+    jobs,
+    leases,
+    node_history,
+    nodes,
+    retention,
+    tokens,
+)
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import BadCursorError
 from hangwatch_server.model import IncidentState, Link, NodeRow
@@ -61,9 +71,9 @@ async def test_node_is_saved_and_refreshed(db: Database) -> None:
 
     await nodes.save(db, newer)
 
-    assert await nodes.list_all(db) == [newer]
-    assert await nodes.find(db, "node-b") == newer
-    assert await nodes.find(db, "node-c") is None
+    assert await nodes.list_all(db, {}) == [newer]
+    assert await nodes.find(db, "node-b", {}) == newer
+    assert await nodes.find(db, "node-c", {}) is None
 
 
 async def test_node_counts_its_confirmed_incidents(db: Database) -> None:
@@ -74,7 +84,7 @@ async def test_node_counts_its_confirmed_incidents(db: Database) -> None:
     incident = await incidents.open_incident(db, lease, make.verdict())
     await incidents.confirm(db, lease, incident.id, make.verdict())
 
-    found = await nodes.find(db, "node-b")
+    found = await nodes.find(db, "node-b", await node_history.by_node(db, 30))
 
     assert found is not None
     assert found.incidents_30d == 1

@@ -94,7 +94,7 @@ def _build(settings: ServerSettings, clock: Clock, db: Database) -> tuple[Servic
         bus=bus,
         captures=captures,
         samples=Samples(),
-        ledger=Ledger(db, board, bus, captures, Keeper(db), leases),
+        ledger=Ledger(db, board, bus, captures, Keeper(db), leases, clock),
         leases=leases,
     )
     sink.loop = loop

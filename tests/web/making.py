@@ -346,9 +346,6 @@ def incident(verdict: model.Verdict, **changes: object) -> model.Incident:
         "history": (
             model.IncidentEvent(at=opened, old="", new="open", why="nobody moved for 10 s"),
             model.IncidentEvent(
-                at=opened + timedelta(seconds=2), old="open", new="evidence", why="8 stacks stored"
-            ),
-            model.IncidentEvent(
                 at=opened + timedelta(seconds=15),
                 old="open",
                 new="confirmed",
@@ -374,6 +371,22 @@ def capture(capture_id: str, job: str, members: str, **changes: object) -> model
         "parts": tuple(part(number) for number in ranges.parse(members)),
     }
     return model.Capture(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def summary(capture: model.Capture) -> model.CaptureSummary:
+    """What `db.captures.summaries` says of a capture."""
+    return model.CaptureSummary(
+        id=capture.id,
+        state=capture.state,
+        requested_at=capture.requested_at,
+        stored_at=capture.requested_at + timedelta(seconds=2) if capture.parts else None,
+        requested_by=capture.requested_by,
+        ranks=capture.ranks,
+        kinds=capture.kinds,
+        stacks=sum(row.has_stacks for row in capture.parts),
+        entries=sum(row.has_entries for row in capture.parts),
+        missing=sum(not row.has_stacks and not row.has_entries for row in capture.parts),
+    )
 
 
 def part(number: int, reason: str = "", remedy: str = "") -> model.PartRow:

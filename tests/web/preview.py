@@ -13,14 +13,16 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 from fastapi import FastAPI, Request, Response
-from tests.web import causes, making, preview_admin, scenes
+from tests.web import hangs, making, preview_admin, scenes
 
 from hangwatch_server import diagnose, model, ranges, security
 from hangwatch_server.bus import MemoryBus
 from hangwatch_server.db import audit
 from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
+from hangwatch_server.db import moments as moment_rows
 from hangwatch_server.errors import NotFoundError
+from hangwatch_server.incidents import ways
 from hangwatch_server.pages import install
 from hangwatch_server.settings import ServerSettings
 from hangwatch_server.watch import rows as watch_rows
@@ -110,6 +112,13 @@ class SceneWatch:
             model.PathStep(rank=rank, waits_in="tp-9 all_reduce #5", for_=(1,)),
             *job.verdict.path[1:],
         )
+
+    async def incident_path(
+        self, incident: model.Incident, rank: int
+    ) -> tuple[model.PathStep, ...]:
+        if incident.state in model.ACTIVE_INCIDENTS and incident.job in self._scene.ranks:
+            return await self.path(incident.job, rank)
+        return ways.way(incident.verdict, rank)
 
     async def timeline(self, job_id: str) -> tuple[model.TimelinePoint, ...]:
         job = await self.job(job_id)
@@ -224,9 +233,14 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
         "count_confirmed": _count_confirmed,
         "last_ended": _last_ended,
         "acknowledge": _acknowledge,
+        "snooze": _snooze,
+        "comment": _comment,
     }.items():
         patch(incident_rows, name, function)
     patch(capture_rows, "of_rank", _captures_of_rank)
+    patch(capture_rows, "summaries", _summaries)
+    patch(moment_rows, "newest", _newest_moment)
+    patch(moment_rows, "of_incident", _moments)
     patch(audit, "record", _record)
     preview_admin.install(patch)
     install(app)
@@ -236,7 +250,7 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
 
 def app() -> FastAPI:
     """For uvicorn: everything at once."""
-    return build(causes.everything())
+    return build(hangs.everything())
 
 
 def operator_cookie(app: FastAPI) -> str:
@@ -326,13 +340,42 @@ def _of_rank(tree: model.Tree, rank: int) -> model.Tree:
 
 
 async def _acknowledge(scene: scenes.Scene, incident_id: str, by: str, comment: str) -> None:
-    rows = [
-        making.incident(row.verdict, captures=row.captures, acknowledged_by=by)
-        if row.id == incident_id
-        else row
+    _replace(scene, incident_id, acknowledged_by=by)
+
+
+async def _snooze(
+    scene: scenes.Scene, incident_id: str, by: str, until: datetime, *, to_end: bool
+) -> None:
+    _replace(scene, incident_id, snoozed_until=until, is_snoozed_to_end=to_end)
+
+
+async def _comment(scene: scenes.Scene, incident_id: str, by: str, text: str) -> None:
+    said = model.Comment(at=datetime.now(UTC), by=by, text=text)
+    found = await _find(scene, incident_id)
+    assert found is not None
+    _replace(scene, incident_id, comments=(*found.comments, said))
+
+
+def _replace(scene: scenes.Scene, incident_id: str, **changes: object) -> None:
+    scene.incidents = [
+        dataclasses.replace(row, **changes) if row.id == incident_id else row  # type: ignore[arg-type]
         for row in scene.incidents
     ]
-    scene.incidents = rows
+
+
+async def _summaries(scene: scenes.Scene, incident_id: str) -> list[model.CaptureSummary]:
+    incident = await _find(scene, incident_id)
+    found = [scene.captures[name] for name in incident.captures] if incident else []
+    return [making.summary(capture) for capture in found]
+
+
+async def _moments(scene: scenes.Scene, incident_id: str) -> tuple[model.Moment, ...]:
+    moment = scene.moments.get(incident_id)
+    return (moment,) if moment is not None else ()
+
+
+async def _newest_moment(scene: scenes.Scene, incident_id: str) -> model.Moment | None:
+    return scene.moments.get(incident_id)
 
 
 async def _record(*_: object) -> None:

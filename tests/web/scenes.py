@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from tests.web import making, stack_scenes
+from tests.web import making, moments, stack_scenes
 
 from hangwatch_agent import wire
 from hangwatch_server import model
@@ -29,6 +29,7 @@ class Scene:
     comparisons: dict[tuple[str, str], model.Comparison] = field(default_factory=dict)
     waited_for: dict[str, dict[str, str]] = field(default_factory=dict)
     nodes: list[model.NodeRow] = field(default_factory=list)
+    moments: dict[str, model.Moment] = field(default_factory=moments.by_incident)
 
     def add(self, job: model.Job, rows: tuple[model.RankRow, ...], *groups: model.GroupRow) -> None:
         self.jobs.append(job)

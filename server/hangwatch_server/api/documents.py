@@ -49,14 +49,25 @@ class Acknowledgement(Body):
     )
 
 
+class NewComment(Body):
+    text: Annotated[
+        str,
+        StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=_NO_NUL),
+    ] = Field(description="Kept with the incident and in the audit.", examples=["drained node-b"])
+
+
 class Snooze(Body):
     for_: str | None = Field(default=None, alias="for", examples=["1h"])
     until: datetime | None = Field(default=None, description="With time zone.")
+    until_job_ends: bool = Field(default=False, description="And 30 days at the latest.")
 
     @model_validator(mode="after")
     def _has_one_end(self) -> Self:
-        if (self.for_ is None) == (self.until is None):
-            raise ValueError('a snooze has one end: give either {"for": "1h"} or {"until": time}')
+        if (self.for_ is not None) + (self.until is not None) + self.until_job_ends != 1:
+            raise ValueError(
+                'a snooze has one end: give either {"for": "1h"}, {"until": time} or '
+                '{"until_job_ends": true}'
+            )
         if self.until is not None and self.until.tzinfo is None:
             raise ValueError("until needs a time zone, as in 2026-11-20T18:00:00Z")
         return self

@@ -65,6 +65,7 @@ VERDICT: Json = {
     "incident": "i_7c2e",
     "besides": [],
     "shift": None,
+    "causes": [],
 }
 JOB: Json = {
     "id": "b3f1c07a9d24",
@@ -386,6 +387,48 @@ INCIDENT: Json = {
     "history": [
         {"at": _TIME, "old": "", "new": "open", "why": "stalled for 10 s", "by": ""},
     ],
+    "is_snoozed_to_end": False,
+    "comments": [{"at": "2026-11-20T18:02:40Z", "by": "alice", "text": "drained node-b"}],
+}
+MOMENT: Json = {
+    "at": _TIME,
+    "why": "opened",
+    "groups": [{**GROUP, "members": []}],
+    "groups_total": 12,
+    "ranks": [
+        {
+            "rank": 5,
+            "node": "node-b",
+            "link": "live",
+            "age_s": 0.6,
+            "depth": "probe",
+            "pid": 812,
+            "step": 1830,
+            "phase": "",
+            "process": RANK_DETAIL["process"],
+            "gpu": None,
+            "lacks": [],
+        }
+    ],
+    "lanes": [
+        {
+            "gid": "5d41402abc4b",
+            "group": "dp-1",
+            "ranks": "5",
+            "calls": [
+                {
+                    "seq": 28,
+                    "op": "all_reduce",
+                    "shape": "[1024] float",
+                    "is_finished": True,
+                    "site": "",
+                }
+            ],
+            "entered": 28,
+        }
+    ],
+    "nodes": [],
+    "nodes_total": 2,
 }
 NODE: Json = {
     "name": "node-b",

@@ -6,14 +6,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 
 from hangwatch_server import durations, model
 from hangwatch_server.api import deps, documents, examples, fields, paging
-from hangwatch_server.db import audit
 from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
+from hangwatch_server.db import moments as moment_rows
 from hangwatch_server.errors import NotFoundError
+from hangwatch_server.incidents import people
+from hangwatch_server.pages import bundles
 from hangwatch_server.services import Services
 
 LONGEST_SNOOZE_S = 30 * 86400
@@ -88,6 +91,39 @@ async def incident_tree(
     return documents.tree(tree)
 
 
+@router.get(
+    "/{incident_id}/moments",
+    summary="Groups, last calls, processes, GPUs and nodes as they were when it opened and changed",
+    responses=examples.of([examples.MOMENT]),
+)
+async def incident_moments(house: deps.House, incident_id: str) -> tuple[model.Moment, ...]:
+    await _find(house, incident_id)
+    return await moment_rows.of_incident(house.db, incident_id)
+
+
+@router.get(
+    "/{incident_id}/path",
+    summary="Why a rank waits, step by step to its culprit, also after the job's end",
+    responses=examples.of(examples.PATH),
+)
+async def incident_path(
+    house: deps.House,
+    incident_id: str,
+    rank: Annotated[int, Query(ge=0, le=1_000_000, description="Global rank.")],
+) -> tuple[model.PathStep, ...]:
+    return await house.watch.incident_path(await _find(house, incident_id), rank)
+
+
+@router.get(
+    "/{incident_id}/bundle.zip",
+    summary="Everything known of an incident as one zip file",
+    response_class=StreamingResponse,
+    responses={200: {"content": {"application/zip": {}}}},
+)
+async def incident_bundle(house: deps.House, incident_id: str) -> StreamingResponse:
+    return await bundles.response(house, await _find(house, incident_id))
+
+
 @router.post(
     "/{incident_id}/acknowledge",
     summary="Say that somebody looks after it; again is no error",
@@ -100,9 +136,19 @@ async def acknowledge(
     body: documents.Acknowledgement | None = None,
 ) -> model.Incident:
     comment = body.comment if body else ""
-    changed = await incident_rows.acknowledge(house.db, incident_id, caller.name, comment)
-    await audit.record(house.db, caller.name, "acknowledge", f"incident:{incident_id}", comment)
-    return changed
+    return await people.acknowledge(house.db, house.bus, incident_id, caller.name, comment)
+
+
+@router.post(
+    "/{incident_id}/comments",
+    status_code=201,
+    summary="Leave a note in its history",
+    responses=examples.of(examples.INCIDENT, status=201),
+)
+async def comment(
+    house: deps.House, caller: deps.Operator, incident_id: str, body: documents.NewComment
+) -> model.Incident:
+    return await people.comment(house.db, house.bus, incident_id, caller.name, body.text)
 
 
 @router.post(
@@ -113,11 +159,14 @@ async def acknowledge(
 async def snooze(
     house: deps.House, caller: deps.Operator, incident_id: str, body: documents.Snooze
 ) -> model.Incident:
-    until = _end_of(body)
-    changed = await incident_rows.snooze(house.db, incident_id, caller.name, until)
-    subject = f"incident:{incident_id}"
-    await audit.record(house.db, caller.name, "snooze", subject, until.isoformat())
-    return changed
+    return await people.snooze(
+        house.db,
+        house.bus,
+        incident_id,
+        caller.name,
+        _end_of(body),
+        to_end=body.until_job_ends,
+    )
 
 
 async def _find(house: Services, incident_id: str) -> model.Incident:
@@ -133,6 +182,8 @@ async def _find(house: Services, incident_id: str) -> model.Incident:
 def _end_of(body: documents.Snooze) -> datetime:
     now = datetime.now(UTC)
     until = body.until
+    if body.until_job_ends:
+        return now + timedelta(seconds=LONGEST_SNOOZE_S)
     if until is None:
         length_s = durations.seconds(body.for_ or "", longest_s=LONGEST_SNOOZE_S)
         until = now + timedelta(seconds=length_s)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 import msgspec
 
@@ -15,8 +14,6 @@ from hangwatch_server.model import Capture, Comparison, PartRow, StackClass, Tre
 
 # Beyond this many parts merging would hold up the event loop noticeably.
 THREAD_FROM = 64
-# A long incident is captured again and again; the last ones say what its page shows.
-MERGED_CAPTURES = 20
 
 
 # A capture asked for this long before another one says little of what moves now.
@@ -69,14 +66,17 @@ async def chrome_trace(db: Database, capture: Capture, *, native: bool) -> bytes
 
 
 async def incident_tree(
-    db: Database, captures: Sequence[Capture], *, native: bool, framework: bool
+    db: Database, incident: str, last: str, *, native: bool, framework: bool
 ) -> Tree:
-    """The newest stacks of every rank that any of an incident's captures holds, as one tree."""
-    newest, before = await _newest_of_each_rank(db, captures)
-    roots, classes = await _merge(newest, before, native=native, framework=framework)
-    return Tree(
-        capture=captures[-1].id if captures else "", roots=roots, classes=classes, missing=()
+    """The newest stacks of every rank that any capture of the incident holds, as one tree.
+
+    `last` is the id of its newest capture, "" for none.
+    """
+    newest, before = await rows.newest_of_incident(db, incident)
+    roots, classes = await _merge(
+        _stacks(newest), _stacks(before), native=native, framework=framework
     )
+    return Tree(capture=last, roots=roots, classes=classes, missing=())
 
 
 async def rank_tree(db: Database, job: str, rank: int, *, native: bool) -> Tree:
@@ -90,22 +90,8 @@ async def rank_tree(db: Database, job: str, rank: int, *, native: bool) -> Tree:
 
 async def incident_text(db: Database, incident: str) -> str:
     """The same as plain text."""
-    newest, _ = await _newest_of_each_rank(db, await rows.of_incident(db, incident))
-    return (await asyncio.to_thread(stacks.text, newest, native=False)).strip() + "\n"
-
-
-async def _newest_of_each_rank(
-    db: Database, captures: Sequence[Capture]
-) -> tuple[list[stacks.RankStacks], list[stacks.RankStacks]]:
-    """Each rank's newest stacks, and those before them where it was captured more than once."""
-    newest: dict[int, stacks.RankStacks] = {}
-    before: dict[int, stacks.RankStacks] = {}
-    for capture in captures[-MERGED_CAPTURES:]:
-        for part in _stacks(await rows.parts(db, capture.id)):
-            if part.rank in newest:
-                before[part.rank] = newest[part.rank]
-            newest[part.rank] = part
-    return list(newest.values()), list(before.values())
+    newest, _ = await rows.newest_of_incident(db, incident)
+    return (await asyncio.to_thread(stacks.text, _stacks(newest), native=False)).strip() + "\n"
 
 
 async def text(db: Database, capture: Capture, *, native: bool) -> str:

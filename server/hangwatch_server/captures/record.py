@@ -75,8 +75,9 @@ class Record:
         captures = await rows.of_incident(self._db, incident_id)
 
         async def make() -> Tree:
+            last = captures[-1].id if captures else ""
             return await reading.incident_tree(
-                self._db, captures, native=native, framework=framework
+                self._db, incident_id, last, native=native, framework=framework
             )
 
         if any(capture.state is CaptureState.TAKING for capture in captures):

@@ -21,7 +21,13 @@ from hangwatch_server.db import codec, paging
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.tables import capture_parts, captures
 from hangwatch_server.errors import NotFoundError
-from hangwatch_server.model import Capture, CaptureState, PartRow, RankCapture
+from hangwatch_server.model import (
+    Capture,
+    CaptureState,
+    CaptureSummary,
+    PartRow,
+    RankCapture,
+)
 
 MAX_PARTS = 100_000
 
@@ -127,6 +133,89 @@ async def parts(db: Database, capture_id: str) -> list[StoredPart]:
         .where(capture_parts.c.capture == capture_id)
         .order_by(capture_parts.c.rank)
         .limit(MAX_PARTS)
+    )
+    async with db.begin() as connection:
+        rows = (await connection.execute(statement)).all()
+    return [_stored_part(row) for row in rows]
+
+
+async def newest_of_incident(
+    db: Database, incident_id: str
+) -> tuple[list[StoredPart], list[StoredPart]]:
+    """Each rank's newest part with stacks over all captures of an incident, and those before them.
+
+    By rank; the second list is shorter where a rank was captured once.
+    """
+    place = func.row_number().over(
+        partition_by=capture_parts.c.rank,
+        order_by=(captures.c.requested_at.desc(), captures.c.id.desc()),
+    )
+    # The window runs over keys alone: the parts themselves can be megabytes.
+    keys = (
+        select(capture_parts.c.capture, capture_parts.c.rank, place.label("place"))
+        .join(captures, captures.c.id == capture_parts.c.capture)
+        .where(captures.c.incident == incident_id, capture_parts.c.has_stacks)
+        .subquery()
+    )
+    is_same = and_(capture_parts.c.capture == keys.c.capture, capture_parts.c.rank == keys.c.rank)
+    statement = (
+        select(capture_parts, keys.c.place)
+        .join(keys, is_same)
+        .where(keys.c.place <= 2)
+        .order_by(keys.c.place, capture_parts.c.rank)
+        .limit(2 * MAX_PARTS)
+    )
+    async with db.begin() as connection:
+        rows = (await connection.execute(statement)).all()
+    newest = [_stored_part(row) for row in rows if row.place == 1]
+    return newest, [_stored_part(row) for row in rows if row.place == 2]
+
+
+async def summaries(db: Database, incident_id: str, limit: int = 200) -> list[CaptureSummary]:
+    """What each capture of an incident has brought, oldest first."""
+    is_empty = not_(or_(capture_parts.c.has_stacks, capture_parts.c.has_entries))
+    statement = (
+        select(
+            captures,
+            func.max(capture_parts.c.stored_at).label("stored_at"),
+            func.count().filter(capture_parts.c.has_stacks).label("stacks"),
+            func.count().filter(capture_parts.c.has_entries).label("entries"),
+            func.count(capture_parts.c.rank).filter(is_empty).label("missing"),
+        )
+        .outerjoin(capture_parts, capture_parts.c.capture == captures.c.id)
+        .where(captures.c.incident == incident_id)
+        .group_by(captures.c.id)
+        .order_by(captures.c.requested_at, captures.c.id)
+        .limit(paging.bounded(limit))
+    )
+    async with db.begin() as connection:
+        rows = (await connection.execute(statement)).all()
+    return [
+        CaptureSummary(
+            id=row.id,
+            state=CaptureState(row.state),
+            requested_at=row.requested_at,
+            stored_at=row.stored_at,
+            requested_by=row.requested_by,
+            ranks=row.ranks,
+            kinds=tuple(row.kinds),
+            stacks=row.stacks,
+            entries=row.entries,
+            missing=row.missing,
+        )
+        for row in rows
+    ]
+
+
+async def parts_page(
+    db: Database, capture_id: str, *, after: int = -1, limit: int = 200
+) -> list[StoredPart]:
+    """The next parts of a capture by rank, beginning behind rank `after`."""
+    statement = (
+        select(capture_parts)
+        .where(capture_parts.c.capture == capture_id, capture_parts.c.rank > after)
+        .order_by(capture_parts.c.rank)
+        .limit(paging.bounded(limit))
     )
     async with db.begin() as connection:
         rows = (await connection.execute(statement)).all()

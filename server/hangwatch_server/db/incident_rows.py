@@ -89,4 +89,5 @@ def incident(row: Row[Any]) -> Incident:
         snoozed_until=row.snoozed_until,
         verdict=codec.restore(row.verdict, Verdict),
         captures=tuple(row.capture_ids),
+        is_snoozed_to_end=row.is_snoozed_to_end,
     )

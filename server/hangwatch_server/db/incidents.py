@@ -16,7 +16,7 @@ from sqlalchemy import update as change_rows
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from hangwatch_server.db import incident_rows, leases, paging
+from hangwatch_server.db import comments, incident_rows, leases, paging
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.leases import Lease
 from hangwatch_server.db.tables import captures, incident_events, incidents, jobs
@@ -229,15 +229,28 @@ async def acknowledge(db: Database, incident_id: str, by: str, comment: str) -> 
         return await _need(connection, incident_id)
 
 
-async def snooze(db: Database, incident_id: str, by: str, until: datetime) -> Incident:
-    """Be silent about it until then."""
+async def snooze(
+    db: Database, incident_id: str, by: str, until: datetime, *, to_end: bool = False
+) -> Incident:
+    """Be silent about it until then; with `to_end` until the job ends, if that is sooner."""
     async with db.begin() as connection:
         incident = await _need_active(connection, incident_id)
         await connection.execute(
-            change_rows(incidents).where(incidents.c.id == incident_id).values(snoozed_until=until)
+            change_rows(incidents)
+            .where(incidents.c.id == incident_id)
+            .values(snoozed_until=until, is_snoozed_to_end=to_end)
         )
-        why = f"until {until.isoformat(timespec='seconds')}"
+        latest = until.isoformat(timespec="seconds")
+        why = f"until the job ends, {latest} at the latest" if to_end else f"until {latest}"
         await _log(connection, incident_id, incident.state, "snoozed", why, by)
+        return await _need(connection, incident_id)
+
+
+async def comment(db: Database, incident_id: str, by: str, text: str) -> Incident:
+    """Add a note; one that is over takes notes too."""
+    async with db.begin() as connection:
+        await _locked_state(connection, incident_id)
+        await comments.add(connection, incident_id, by, text)
         return await _need(connection, incident_id)
 
 
@@ -351,4 +364,5 @@ async def _find(connection: AsyncConnection, incident_id: str) -> Incident | Non
         IncidentEvent(at=event.at, old=event.old, new=event.new, why=event.why, by=event.by)
         for event in (await connection.execute(events)).all()
     )
-    return dataclasses.replace(incident_rows.incident(row), history=history)
+    said = await comments.of_incident(connection, incident_id)
+    return dataclasses.replace(incident_rows.incident(row), history=history, comments=said)

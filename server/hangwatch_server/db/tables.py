@@ -107,6 +107,7 @@ incidents = Table(
     Column("acknowledged_by", PlainText, nullable=False, server_default=""),
     Column("acknowledged_at", _TIME),
     Column("snoozed_until", _TIME),
+    Column("is_snoozed_to_end", Boolean, nullable=False, server_default=text("false")),
     Column("verdict", JSONB, nullable=False),
     Index(
         "incidents_one_active",
@@ -131,6 +132,27 @@ incident_events = Table(
     Column("why", PlainText, nullable=False),
     Column("by", PlainText, nullable=False),
     Index("incident_events_of_incident", "incident", "id"),
+)
+
+incident_comments = Table(
+    "incident_comments",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("incident", PlainText, ForeignKey("incidents.id", ondelete="CASCADE"), nullable=False),
+    Column("at", _TIME, nullable=False),
+    Column("by", PlainText, nullable=False),
+    Column("text", PlainText, nullable=False),
+    Index("incident_comments_of_incident", "incident", "id"),
+)
+
+incident_moments = Table(
+    "incident_moments",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("incident", PlainText, ForeignKey("incidents.id", ondelete="CASCADE"), nullable=False),
+    Column("at", _TIME, nullable=False),
+    Column("moment", JSONB, nullable=False),
+    Index("incident_moments_of_incident", "incident", "id"),
 )
 
 captures = Table(

@@ -15,6 +15,7 @@ from hangwatch_server.diagnose.blame import culprits
 from hangwatch_server.diagnose.coverage import coverage
 from hangwatch_server.diagnose.families import families, lags, members
 from hangwatch_server.diagnose.mesh import axes
+from hangwatch_server.diagnose.moments import moment
 from hangwatch_server.diagnose.rank_detail import rank_detail
 from hangwatch_server.diagnose.rows import Tables, group_row, group_rows, rank_rows, tables
 from hangwatch_server.diagnose.settings import DEFAULT, DiagnoseSettings
@@ -34,6 +35,7 @@ __all__ = [
     "group_rows",
     "lags",
     "members",
+    "moment",
     "path",
     "rank_detail",
     "rank_rows",

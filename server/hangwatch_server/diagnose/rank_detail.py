@@ -50,8 +50,8 @@ def _detail(looked: Survey, row: RankRow, rank: int) -> RankDetail:
         phase_limit_s=beat.phase_limit_s if beat is not None else None,
         beat_age_s=beat.beat_age_s if beat is not None else None,
         is_rank_certain=beat is not None and beat.is_rank_certain,
-        process=_process(beat.process) if beat is not None else None,
-        gpu=_gpu(beat.gpu) if beat is not None and beat.gpu is not None else None,
+        process=process_of(beat.process) if beat is not None else None,
+        gpu=gpu_of(beat.gpu) if beat is not None and beat.gpu is not None else None,
         stack=_stack(looked, rank),
         groups=tuple(_groups(looked, beat)) if beat is not None else (),
         calls=tuple(_calls(looked, beat)) if beat is not None else (),
@@ -59,7 +59,7 @@ def _detail(looked: Survey, row: RankRow, rank: int) -> RankDetail:
     )
 
 
-def _process(facts: wire.ProcessFacts) -> RankProcess:
+def process_of(facts: wire.ProcessFacts) -> RankProcess:
     return RankProcess(
         state=facts.state,
         wchan=facts.wchan,
@@ -90,7 +90,7 @@ def _child(child: wire.ChildFacts) -> RankChild:
     )
 
 
-def _gpu(gpu: wire.GpuFacts) -> RankGpu:
+def gpu_of(gpu: wire.GpuFacts) -> RankGpu:
     return RankGpu(
         index=gpu.index,
         name=gpu.name,

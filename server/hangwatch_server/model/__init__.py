@@ -6,6 +6,13 @@ sets are range text wherever they can be long. Durations are seconds, wall times
 
 from __future__ import annotations
 
+from hangwatch_server.model.moment import (
+    Lane,
+    LaneCall,
+    Moment,
+    NodeSigns,
+    RankFacts,
+)
 from hangwatch_server.model.rank_detail import (
     RankCall,
     RankChild,
@@ -18,6 +25,8 @@ from hangwatch_server.model.rank_detail import (
 )
 from hangwatch_server.model.records import (
     Capture,
+    CaptureSummary,
+    Comment,
     Comparison,
     Earlier,
     Incident,
@@ -54,6 +63,7 @@ from hangwatch_server.model.snapshot import (
 )
 from hangwatch_server.model.verdict import (
     Action,
+    Cause,
     Coverage,
     Culprit,
     Evidence,
@@ -86,6 +96,9 @@ __all__ = [
     "Axis",
     "Capture",
     "CaptureState",
+    "CaptureSummary",
+    "Cause",
+    "Comment",
     "Comparison",
     "Condition",
     "Coverage",
@@ -106,19 +119,24 @@ __all__ = [
     "Job",
     "Kind",
     "Lag",
+    "Lane",
+    "LaneCall",
     "Limits",
     "Link",
     "Mesh",
     "MismatchSide",
+    "Moment",
     "Move",
     "NodeHistory",
     "NodeRow",
+    "NodeSigns",
     "PartRow",
     "PathStep",
     "RankCall",
     "RankCapture",
     "RankChild",
     "RankDetail",
+    "RankFacts",
     "RankGpu",
     "RankGroup",
     "RankProcess",

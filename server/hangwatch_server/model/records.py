@@ -22,6 +22,15 @@ class IncidentEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    """A note that somebody left on an incident."""
+
+    at: datetime
+    by: str  # token name
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
     id: str
     job: str
@@ -42,6 +51,8 @@ class Incident:
     verdict: Verdict
     captures: tuple[str, ...] = ()
     history: tuple[IncidentEvent, ...] = ()
+    is_snoozed_to_end: bool = False  # until the job ends, and `snoozed_until` at the latest
+    comments: tuple[Comment, ...] = ()  # oldest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +106,22 @@ class Earlier:
     count: int
     where: str  # "train.py:141 in train"
     leaf: str  # the innermost frame: "all_reduce"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureSummary:
+    """What a capture has brought so far, without its parts."""
+
+    id: str
+    state: CaptureState
+    requested_at: datetime
+    stored_at: datetime | None  # of its newest part; None while none came
+    requested_by: str
+    ranks: str
+    kinds: tuple[str, ...]
+    stacks: int  # ranks with stacks
+    entries: int  # ranks with recorder entries
+    missing: int  # ranks that came without either
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -95,6 +95,19 @@ class Shift:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Another cause beside the main one, as old and as certain: to mend one uncovers the other."""
+
+    kind: Kind
+    summary: str
+    culprit_ranks: str
+    waiting: str
+    group: GroupRef | None = None
+    seq: int | None = None
+    op: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """What `diagnose` says of a snapshot: kind and who, without any decision about time."""
 
@@ -107,6 +120,7 @@ class Finding:
     culprits: tuple[Culprit, ...] = ()  # at most 64
     culprit_ranks: str = ""
     besides: tuple[Culprit, ...] = ()  # of other causes that are as old and as certain
+    causes: tuple[Cause, ...] = ()  # those other causes
     waiting: str = ""
     path: tuple[PathStep, ...] = ()
     edges: tuple[WaitEdge, ...] = ()
@@ -155,3 +169,4 @@ class Verdict:
     incident: str | None = None
     besides: tuple[Culprit, ...] = ()  # those of `culprits` that are of other, separate causes
     shift: Shift | None = None  # a call skipped or added earlier, which explains the rest
+    causes: tuple[Cause, ...] = ()  # beside the main one; their culprits are among `culprits`

@@ -114,6 +114,34 @@ def of_culprits(verdict: Verdict) -> str:
     return "holds the others up" if has_entered and named else "has not arrived"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """One side of an incident: how many ranks, and which."""
+
+    name: str
+    ranks: str
+    count: int
+    tone: str  # culprit, waiting, silent
+
+
+def tally(verdict: Verdict) -> tuple[Tally, ...]:
+    """Who holds up against who waits, the smaller set first; then who is not heard at all."""
+    sides = [
+        Tally(name=name, ranks=text, count=words.count(text), tone=tone)
+        for name, text, tone in (
+            (of_culprits(verdict), verdict.culprit_ranks, "culprit"),
+            ("waiting", verdict.waiting, "waiting"),
+        )
+        if text
+    ]
+    sides.sort(key=lambda side: side.count)
+    silent = verdict.coverage.silent
+    if silent:
+        count = words.count(silent)
+        sides.append(Tally(name="not reporting", ranks=silent, count=count, tone="silent"))
+    return tuple(sides)
+
+
 def _headline(worst: Job, lead: str) -> Headline:
     return Headline(
         state=worst.state,

@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
 
-from hangwatch_server.db import audit
+from hangwatch_server import ranges
+from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
-from hangwatch_server.errors import HangwatchError, NotFoundError
+from hangwatch_server.db import moments as moment_rows
+from hangwatch_server.errors import NotFoundError
+from hangwatch_server.incidents import people
 from hangwatch_server.model import (
     ACTIVE_INCIDENTS,
+    CaptureSummary,
     Incident,
+    Moment,
     PathStep,
+    Tree,
+    Verdict,
 )
 from hangwatch_server.pages import (
     access,
+    bundles,
     commands,
-    drawing,
+    culprits,
     headline,
+    lanes,
     live,
+    negotiation,
     render,
-    stack_segments,
+    ring,
+    sides,
     stack_view,
+    story,
     text_page,
     words,
 )
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.services import Services
 
-LONGEST_SNOOZE_MIN = 24 * 60
+LONGEST_SNOOZE = timedelta(days=30)
 router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
 
 RankChoice = Annotated[int | None, Query(ge=0, le=1_000_000)]
@@ -39,14 +52,23 @@ RankChoice = Annotated[int | None, Query(ge=0, le=1_000_000)]
 
 @router.get("/incidents/{incident_id}.txt", response_class=PlainTextResponse)
 async def incident_text(house: access.House, incident_id: str) -> str:
-    incident = await _find(house, incident_id)
-    stacks = await house.captures.incident_text(incident_id) if incident.captures else ""
-    return text_page.of_incident(incident, stacks)
+    return await _text(house, await _find(house, incident_id))
 
 
 @router.get("/incidents/{incident_id}.json")
 async def incident_json(house: access.House, incident_id: str) -> Incident:
     return await _find(house, incident_id)
+
+
+@router.get("/incidents/{incident_id}/moments.json")
+async def incident_moments(house: access.House, incident_id: str) -> tuple[Moment, ...]:
+    await _find(house, incident_id)
+    return await moment_rows.of_incident(house.db, incident_id)
+
+
+@router.get("/incidents/{incident_id}/bundle.zip")
+async def incident_bundle(house: access.House, incident_id: str) -> Response:
+    return await bundles.response(house, await _find(house, incident_id))
 
 
 @router.get("/incidents/{incident_id}/live")
@@ -68,7 +90,7 @@ async def incident_live(
     )
 
 
-@router.get("/incidents/{incident_id}")
+@router.get("/incidents/{incident_id}", response_model=None)
 async def incident(
     request: Request,
     house: access.House,
@@ -76,6 +98,12 @@ async def incident(
     chosen: stack_view.Chosen,
     rank: RankChoice = None,
 ) -> Response:
+    form = negotiation.wanted(request)
+    if form == "json":
+        document = bundles.document(await _find(house, incident_id))
+        return Response(document, media_type="application/json")
+    if form == "text":
+        return PlainTextResponse(await _text(house, await _find(house, incident_id)))
     values = await _values(request, house, incident_id, rank, chosen)
     return render.page(request, "incident", values)
 
@@ -87,9 +115,20 @@ async def acknowledge(
     incident_id: str,
     comment: Annotated[str, Form(max_length=2000)] = "",
 ) -> Response:
-    await incident_rows.acknowledge(house.db, incident_id, caller.name, comment)
-    await audit.record(house.db, caller.name, "acknowledge", f"incident:{incident_id}", comment)
-    return RedirectResponse(f"/incidents/{incident_id}", status_code=303)
+    await people.acknowledge(house.db, house.bus, incident_id, caller.name, comment.strip())
+    return _back(incident_id)
+
+
+@router.post("/incidents/{incident_id}/comments")
+async def comment(
+    house: access.House,
+    caller: access.Operator,
+    incident_id: str,
+    text: Annotated[str, Form(min_length=1, max_length=2000)],
+) -> Response:
+    if text.strip():
+        await people.comment(house.db, house.bus, incident_id, caller.name, text.strip())
+    return _back(incident_id)
 
 
 @router.post("/incidents/{incident_id}/snooze")
@@ -97,12 +136,22 @@ async def snooze(
     house: access.House,
     caller: access.Operator,
     incident_id: str,
-    minutes: Annotated[int, Form(ge=1, le=LONGEST_SNOOZE_MIN)],
+    minutes: Annotated[int | None, Form(ge=1, le=24 * 60)] = None,
 ) -> Response:
-    until = datetime.now(UTC) + timedelta(minutes=minutes)
-    await incident_rows.snooze(house.db, incident_id, caller.name, until)
-    subject = f"incident:{incident_id}"
-    await audit.record(house.db, caller.name, "snooze", subject, until.isoformat())
+    """Without minutes until the job ends."""
+    length = LONGEST_SNOOZE if minutes is None else timedelta(minutes=minutes)
+    await people.snooze(
+        house.db,
+        house.bus,
+        incident_id,
+        caller.name,
+        datetime.now(UTC) + length,
+        to_end=minutes is None,
+    )
+    return _back(incident_id)
+
+
+def _back(incident_id: str) -> Response:
     return RedirectResponse(f"/incidents/{incident_id}", status_code=303)
 
 
@@ -116,6 +165,11 @@ async def _find(house: Services, incident_id: str) -> Incident:
     return found
 
 
+async def _text(house: Services, incident: Incident) -> str:
+    stacks = await house.captures.incident_text(incident.id) if incident.captures else ""
+    return text_page.of_incident(incident, stacks)
+
+
 async def _values(
     request: Request,
     house: Services,
@@ -124,16 +178,30 @@ async def _values(
     chosen: stack_view.Choice,
 ) -> render.Values:
     incident = await _find(house, incident_id)
-    is_active = incident.state in ACTIVE_INCIDENTS
     tree = await house.captures.incident_tree(incident_id, native=chosen.native)
-    culprits = [
-        (
-            culprit,
-            *stack_segments.stack_of(tree, culprit.rank),
-            stack_segments.worker_of(tree, culprit.rank),
-        )
-        for culprit in incident.verdict.culprits
-    ]
+    taken = await capture_rows.summaries(house.db, incident_id)
+    moment = await moment_rows.newest(house.db, incident_id)
+    return {
+        **_heading(incident),
+        **_causes(incident.verdict, tree, moment),
+        **_evidence(incident, taken, moment),
+        "path_steps": await _path(house, incident, rank),
+        "rank": rank,
+        "ring": ring.of_cycle(incident.verdict.cycle),
+        "sides": sides.of(incident.verdict.sides),
+        "stacks": stack_view.of(
+            tree,
+            request,
+            chosen,
+            base=f"/incidents/{incident_id}",
+            culprits=incident.verdict.culprit_ranks,
+        ),
+        "commands": commands.of_incident(incident, str(request.base_url), moment),
+    }
+
+
+def _heading(incident: Incident) -> render.Values:
+    is_active = incident.state in ACTIVE_INCIDENTS
     heading = headline.of_incident(incident)
     name = words.plain(words.short(incident.job_name, 40))
     return {
@@ -142,32 +210,43 @@ async def _values(
         "incident": incident,
         "verdict": incident.verdict,
         "heading": heading,
-        "of_culprits": headline.of_culprits(incident.verdict),
+        "tally": headline.tally(incident.verdict),
         "is_seen_only": headline.is_seen_only(incident.verdict),
         "is_active": is_active,
-        "culprits": culprits,
-        "path_steps": await _path(house, incident, rank, is_active),
-        "rank": rank,
-        "ring": drawing.ring(incident.verdict.cycle),
-        "captures": incident.captures,
-        "stacks": stack_view.of(
-            tree,
-            request,
-            chosen,
-            base=f"/incidents/{incident_id}",
-            culprits=incident.verdict.culprit_ranks,
-        ),
-        "commands": commands.of_incident(incident, str(request.base_url)),
     }
 
 
-async def _path(
-    house: Services, incident: Incident, rank: int | None, is_active: bool
-) -> tuple[PathStep, ...]:
-    """The path of the rank asked for while the job lives, else the one stored with the verdict."""
-    if rank is None or not is_active:
+def _causes(verdict: Verdict, tree: Tree, moment: Moment | None) -> render.Values:
+    """The cards of the main cause, and each other cause with its own."""
+    of_others = [set(ranges.parse(cause.culprit_ranks)) for cause in verdict.causes]
+    own = {culprit.rank for culprit in verdict.culprits}.difference(*of_others)
+    return {
+        "cards": culprits.of(verdict.culprits, own, tree, moment),
+        "causes": [
+            (cause, culprits.of(verdict.culprits, named, tree, moment))
+            for cause, named in zip(verdict.causes, of_others, strict=True)
+        ],
+        "unnamed": max(0, words.count(verdict.culprit_ranks) - len(verdict.culprits)),
+    }
+
+
+def _evidence(
+    incident: Incident, taken: Sequence[CaptureSummary], moment: Moment | None
+) -> render.Values:
+    found = moment.lanes if moment is not None else ()
+    return {
+        "moment": moment,
+        "swimlanes": lanes.of_lanes(found, [words.count(lane.ranks) for lane in found]),
+        "signs": moment.nodes if moment is not None else (),
+        "captures": taken,
+        "story": story.of_incident(incident, taken),
+    }
+
+
+async def _path(house: Services, incident: Incident, rank: int | None) -> tuple[PathStep, ...]:
+    """Of the rank asked for, else the verdict's own, else of the first rank that waits."""
+    if rank is None and incident.verdict.path:
         return incident.verdict.path
-    try:
-        return await house.watch.path(incident.job, rank)
-    except HangwatchError:
-        return ()
+    if rank is None and incident.verdict.waiting:
+        rank = ranges.parse(incident.verdict.waiting)[0]
+    return () if rank is None else await house.watch.incident_path(incident, rank)

@@ -85,6 +85,7 @@ _INCIDENT_MARKS = {
     IncidentState.PRUNED: "healthy",
 }
 _LINK_MARKS = {Link.LIVE: "healthy", Link.LATE: "slow", Link.LOST: "unknown"}
+_DEGREES = ((0.9, "very sure"), (0.7, "fairly sure"), (0.5, "likely"), (0.0, "a guess"))
 _PROCESS_STATES = {
     "R": "running",
     "S": "sleeping",
@@ -199,6 +200,12 @@ def limits(value: Limits) -> str:
     """`suspected after 10 s, hung after 15 s: …why`."""
     suspect, confirm = length(value.suspect_after_s), length(value.confirm_after_s)
     return f"suspected after {suspect}, hung after {confirm}: {value.why}"
+
+
+def confidence(share: float) -> str:
+    """How sure a verdict is, in words with its number."""
+    degree = next(word for floor, word in _DEGREES if share >= floor)
+    return f"{degree} ({share:.0%})"
 
 
 def state(value: State | str) -> str:

@@ -13,15 +13,17 @@ from hangwatch_server import detect, logs, metrics
 from hangwatch_server.board import Board
 from hangwatch_server.bus import Bus
 from hangwatch_server.captures.service import Captures
+from hangwatch_server.clock import Clock
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.db import jobs as job_rows
+from hangwatch_server.db import moments as moment_rows
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.leases import Lease
 from hangwatch_server.detect import Decision
 from hangwatch_server.errors import ConflictError, DatabaseError, NotFoundError, StaleLeaseError
 from hangwatch_server.incidents.keeper import Keeper
 from hangwatch_server.model import SHOWN_INCIDENTS, Incident, IncidentState, State
-from hangwatch_server.watch import verdicts
+from hangwatch_server.watch import moments, verdicts
 from hangwatch_server.watch.leases import Leases
 from hangwatch_server.watch.watched import Watched
 
@@ -44,8 +46,9 @@ class Ledger:
         captures: Captures,
         keeper: Keeper,
         leases: Leases,
+        clock: Clock,
     ) -> None:
-        self._db, self._board, self._bus = db, board, bus
+        self._db, self._board, self._bus, self._clock = db, board, bus, clock
         self._captures, self._keeper, self._leases = captures, keeper, leases
         self._away_until_s = 0.0
 
@@ -124,6 +127,7 @@ class Ledger:
         active = await incident_rows.active(self._db, watched.id, stored.attempt)
         if active is not None:
             watched.inherited = active
+            watched.moment_key = moments.key(active)
             await self._captures.remember(active.id)
 
     async def _write(self, watched: Watched, decision: Decision, now_s: float) -> bool:
@@ -133,6 +137,8 @@ class Ledger:
         if watched.saved_s is None:
             await self._save(watched, now_s)  # rows of verdicts and captures refer to the job's
         incident = await self._apply(watched, decision, lease)
+        if incident is not None:
+            await self._keep_moment(watched, incident)
         watched.draft = dataclasses.replace(
             watched.draft, incident=incident.id if incident is not None else None
         )
@@ -160,6 +166,16 @@ class Ledger:
         for changed in {item.id for item in (before, incident) if item and before is not incident}:
             self._bus.publish(f"incident:{changed}", {"incident": changed})
         return incident
+
+    async def _keep_moment(self, watched: Watched, incident: Incident) -> None:
+        """Store what the job looks like where the incident has just opened or changed."""
+        why = moments.reason(watched.moment_key, incident)
+        if not why:
+            return
+        made = await moments.of(watched, self._clock.now(), why)
+        await moment_rows.add(self._db, incident.id, made)
+        watched.moment_key = moments.key(incident)
+        self._bus.publish(f"incident:{incident.id}", {"incident": incident.id})
 
     async def _store_verdict(self, watched: Watched, lease: Lease) -> None:
         watched.draft = await job_rows.save_verdict(self._db, watched.draft, lease)

@@ -86,6 +86,7 @@ def build(
         incident=_incident(previous, snapshot.attempt),
         besides=shown.besides,
         shift=shown.shift,
+        causes=shown.causes,
     )
 
 

@@ -16,10 +16,13 @@ from hangwatch_server.db import jobs as job_rows
 from hangwatch_server.db import nodes as node_rows
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import NotFoundError
+from hangwatch_server.incidents import ways
 from hangwatch_server.model import (
+    ACTIVE_INCIDENTS,
     DepthRow,
     GroupRow,
     Hold,
+    Incident,
     Job,
     Lag,
     Mesh,
@@ -200,6 +203,19 @@ class Watch:
             raise NotFoundError(f"job '{job_id}' has no live rank {rank}")
         snapshot = watched.snapshot
         return await _run(watched, lambda: diagnose.path(snapshot, rank))
+
+    async def incident_path(self, incident: Incident, rank: int) -> tuple[PathStep, ...]:
+        """Why a rank waits, by the live graph while the incident lasts, else by its verdict."""
+        watched = self._loop.watched.get(incident.job)
+        is_live = watched is not None and watched.snapshot.attempt == incident.attempt
+        if incident.state in ACTIVE_INCIDENTS and is_live:
+            try:
+                found = await self.path(incident.job, rank)
+            except NotFoundError:
+                found = ()
+            if found:
+                return found
+        return ways.way(incident.verdict, rank)
 
     async def nodes(self) -> tuple[NodeRow, ...]:
         """All nodes by name: those with an agent now, and those known from before."""

@@ -10,7 +10,17 @@ from datetime import datetime
 from hangwatch_server.board import JobMeta
 from hangwatch_server.detect import Memory
 from hangwatch_server.diagnose import Tables
-from hangwatch_server.model import Axis, Finding, Incident, Job, Kind, Snapshot, State, Verdict
+from hangwatch_server.model import (
+    Axis,
+    Finding,
+    Incident,
+    IncidentState,
+    Job,
+    Kind,
+    Snapshot,
+    State,
+    Verdict,
+)
 from hangwatch_server.watch import verdicts
 
 TELL_EVERY_S = 1.0
@@ -52,6 +62,7 @@ class Watched:
     applied_key: verdicts.Key | None = None
     applied_over: bool = False
     incident: Incident | None = None  # the one that the verdict names
+    moment_key: tuple[str, IncidentState, Kind, str] | None = None  # see `moments.key`
     told: tuple[Verdict, JobMeta] | None = None  # what listeners were last told of
     told_s: float = 0.0
     tables: Tables | None = None  # of the snapshot `tabled`, once somebody looked

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -129,3 +132,76 @@ def test_hold_on_a_hung_job_says_whether_evidence_is_stored(
 
     assert held["state"] in {"hung", "failed"}
     assert held["incident"] == hung_job["incident"]
+
+
+def test_a_snooze_may_last_until_the_job_ends(admin: httpx.Client, incident: str) -> None:
+    snoozed = admin.post(f"/api/v1/incidents/{incident}/snooze", json={"until_job_ends": True})
+
+    assert snoozed.status_code == 200
+    assert snoozed.json()["is_snoozed_to_end"] is True
+    assert snoozed.json()["snoozed_until"] is not None
+
+
+def test_a_comment_is_kept_and_on_record(admin: httpx.Client, incident: str) -> None:
+    url = f"/api/v1/incidents/{incident}/comments"
+
+    said = admin.post(url, json={"text": "  drained node-hung  "})
+
+    assert said.status_code == 201
+    assert [note["text"] for note in said.json()["comments"]] == ["drained node-hung"]
+    newest = admin.get("/api/v1/audit", params={"limit": 1}).json()["items"][0]
+    assert (newest["action"], newest["detail"]) == ("comment", "drained node-hung")
+    assert admin.post(url, json={"text": "   "}).status_code == 422
+    assert admin.post("/api/v1/incidents/none/comments", json={"text": "x"}).status_code == 404
+
+
+def test_the_moment_of_a_hang_is_kept_with_its_groups_and_processes(
+    admin: httpx.Client, incident: str
+) -> None:
+    url = f"/api/v1/incidents/{incident}/moments"
+
+    kept = waiting.until(lambda: admin.get(url).json(), 20, "a moment is kept")
+
+    facts = {one["rank"]: one for one in kept[-1]["ranks"]}
+    assert facts[1]["process"]["state"] == "gone"
+    assert kept[-1]["groups"][0]["behind"] == "1"
+    assert [lane["ranks"] for lane in kept[-1]["lanes"]]
+
+
+def test_the_path_of_an_incident_leads_to_its_culprit(admin: httpx.Client, incident: str) -> None:
+    steps = admin.get(f"/api/v1/incidents/{incident}/path", params={"rank": 0}).json()
+
+    assert [step["rank"] for step in steps] == [0, 1]
+    assert steps[0]["for"] == [1]
+
+
+@pytest.mark.parametrize("prefix", ["/api/v1", ""])
+def test_the_bundle_holds_all_that_is_known(
+    admin: httpx.Client, incident: str, prefix: str
+) -> None:
+    waiting.until(
+        lambda: admin.get(f"/api/v1/incidents/{incident}/tree").json()["classes"],
+        20,
+        "a capture is stored",
+    )
+
+    answer = admin.get(f"{prefix}/incidents/{incident}/bundle.zip")
+
+    assert answer.headers["content-type"] == "application/zip"
+    bundle = zipfile.ZipFile(io.BytesIO(answer.content))
+    assert bundle.testzip() is None
+    names = bundle.namelist()
+    assert {"README.txt", "incident.txt", "incident.json", "moments.json"} <= set(names)
+    assert json.loads(bundle.read("incident.json"))["verdict"]["path"][0]["for"] == [1]
+    parts = [name for name in names if name.endswith("/parts.jsonl")]
+    lines = [json.loads(line) for name in parts for line in bundle.read(name).splitlines()]
+    assert "train_step" in json.dumps(lines)
+    assert any("train_step" in bundle.read(n).decode() for n in names if n.endswith("stacks.txt"))
+
+
+def test_one_address_gives_text_and_json_too(admin: httpx.Client, incident: str) -> None:
+    text = admin.get(f"/incidents/{incident}", headers={"accept": "text/plain"})
+    document = admin.get(f"/incidents/{incident}", headers={"accept": "application/json"})
+
+    assert text.text.startswith("gpt-hung: ")
+    assert document.json()["id"] == incident

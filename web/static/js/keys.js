@@ -55,6 +55,7 @@ function act(key) {
   else if (key === "k") moveRow(-1);
   else if (key === "a") return openMenu("acknowledge");
   else if (key === "s") return openMenu("snooze");
+  else if (key === "c") return openMenu("comment");
   else if (key === "u") toggleUtc();
   else if (key === "p") return togglePause();
   else if (key === "?") showHelp();

@@ -8,7 +8,7 @@ import { clock } from "./times.js";
 const QUIET_LIMIT_MS = 15_000; // the server sends at least a beat every 5 s
 const HOLD_MS = 4_000; // a pointer that rests for longer holds nothing back
 const TYPED = 'input:not([type="checkbox"]), select, textarea';
-const HELD = "table, .stacks, canvas, .culprit, .command, .panel";
+const HELD = "table, .stacks, canvas, .culprit, .command, .panel, [data-hold]";
 
 let lastHeardMs = performance.now();
 let lastHeardAt = new Date();

@@ -16,7 +16,7 @@ from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.diagnose.telling import evidence, hints, sentences
 from hangwatch_server.diagnose.waiting import paths
 from hangwatch_server.diagnose.waiting.wait_graph import WaitGraph, blockers
-from hangwatch_server.model import Culprit, Evidence, Finding, Kind, PathStep, WaitEdge
+from hangwatch_server.model import Cause, Culprit, Evidence, Finding, Kind, PathStep, WaitEdge
 
 
 def findings(waiting: WaitGraph, judged: Sequence[Judged]) -> tuple[Finding, ...]:
@@ -40,7 +40,23 @@ def _beside(mine: Finding, standing: Sequence[Finding]) -> Finding:
     texts = (Evidence(kind="cause", text=f"Apart from that: {one.summary}") for one in others)
     summary = f"{mine.summary} {sentences.beside(sorted(besides))}" if besides else mine.summary
     return dataclasses.replace(
-        mine, summary=summary, besides=tuple(besides.values()), evidence=(*mine.evidence, *texts)
+        mine,
+        summary=summary,
+        besides=tuple(besides.values()),
+        causes=tuple(_cause(one) for one in others),
+        evidence=(*mine.evidence, *texts),
+    )
+
+
+def _cause(one: Finding) -> Cause:
+    return Cause(
+        kind=one.kind,
+        summary=one.summary,
+        culprit_ranks=one.culprit_ranks,
+        waiting=one.waiting,
+        group=one.group,
+        seq=one.seq,
+        op=one.op,
     )
 
 

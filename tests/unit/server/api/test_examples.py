@@ -25,6 +25,7 @@ CASES: list[tuple[Any, Any]] = [
     (documents.Tree, examples.TREE),
     (model.Comparison, examples.COMPARISON),
     (model.Incident, examples.INCIDENT),
+    (model.Moment, examples.MOMENT),
     (model.NodeRow, examples.NODE),
     (documents.TokenRow, examples.TOKEN),
     (documents.NewToken, examples.NEW_TOKEN),

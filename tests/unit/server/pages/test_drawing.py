@@ -1,8 +1,6 @@
-"""Geometry of the progress line and of the wait ring."""
+"""Geometry of the progress line."""
 
 from __future__ import annotations
-
-import math
 
 from hangwatch_server import model
 from hangwatch_server.pages import drawing
@@ -10,10 +8,6 @@ from hangwatch_server.pages import drawing
 
 def _point(ago_s: float, calls_per_s: float) -> model.TimelinePoint:
     return model.TimelinePoint(ago_s=ago_s, calls_per_s=calls_per_s, state=model.State.HEALTHY)
-
-
-def _step(rank: int, target: int) -> model.PathStep:
-    return model.PathStep(rank=rank, waits_in=f"recv from {target}", for_=(target,))
 
 
 def test_one_point_is_no_line() -> None:
@@ -26,20 +20,6 @@ def test_the_line_runs_from_the_oldest_point_to_now() -> None:
     assert drawn is not None
     assert drawn.path == "M0.0 4.0 L600.0 62.0"
     assert drawn.top == 2
-
-
-def test_the_ring_has_a_dot_for_each_rank_on_one_circle() -> None:
-    drawn = drawing.ring([_step(0, 1), _step(1, 2), _step(2, 0)])
-
-    assert drawn is not None
-    assert [dot.rank for dot in drawn.dots] == [0, 1, 2]
-    centre = drawing.RING_CENTRE
-    for dot in drawn.dots:
-        assert math.isclose(math.hypot(dot.x - centre, dot.y - centre), drawing.RING_RADIUS)
-
-
-def test_a_single_step_is_no_ring() -> None:
-    assert drawing.ring([_step(0, 0)]) is None
 
 
 def test_a_spark_runs_from_edge_to_edge_and_says_its_newest_rate() -> None:

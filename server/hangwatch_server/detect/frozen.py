@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 
-from hangwatch_server.detect import children, phases, progress
+from hangwatch_server.detect import children, gpu, phases, progress
 from hangwatch_server.detect.memory import Stall, Trace
 from hangwatch_server.detect.settings import DetectSettings
 from hangwatch_server.model import Activity, RankView, Snapshot
@@ -101,7 +101,7 @@ def _works(view: RankView, traces: tuple[Trace, ...], s: DetectSettings) -> bool
         return True
     if children.serve(view, _moving_children(traces, s)):
         return True
-    return _io_rate(traces) >= s.moving_io_bytes_per_s or _gpu_works(view, s)
+    return _io_rate(traces) >= s.moving_io_bytes_per_s or gpu.works(view, s)
 
 
 def _moving_children(traces: tuple[Trace, ...], s: DetectSettings) -> frozenset[str]:
@@ -150,14 +150,6 @@ def _recent(traces: tuple[Trace, ...], window_s: float = 6.0) -> tuple[Trace, Tr
     last = traces[-1]
     before = (trace for trace in reversed(traces) if trace.at_s <= last.at_s - window_s)
     return next(before, traces[0]), last
-
-
-def _gpu_works(view: RankView, s: DetectSettings) -> bool:
-    """A GPU inside a collective's kernel shows full utilisation while it only waits."""
-    gpu = view.beat.gpu if view.beat else None
-    is_in_collective = view.stack is not None and view.stack.activity is Activity.COLLECTIVE
-    busy = gpu is not None and (gpu.utilisation or 0.0) >= s.working_gpu_percent
-    return busy and not is_in_collective
 
 
 def _captured(traces: tuple[Trace, ...]) -> dict[str, float]:

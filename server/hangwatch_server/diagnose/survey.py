@@ -141,9 +141,9 @@ class Survey:
         stack = self.stack(rank)
         if stack is None or stack.activity not in OUTSIDE or waits_in_ddp(stack):
             return False
-        return not (stack.is_opaque and self._has_front(rank))
+        return not (stack.is_opaque and self.has_front(rank))
 
-    def _has_front(self, rank: int) -> bool:
+    def has_front(self, rank: int) -> bool:
         """Whether it issued a collective that is not finished: it may be inside its wait()."""
         beat = self.beat(rank)
         return beat is not None and any(

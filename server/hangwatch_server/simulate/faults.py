@@ -115,7 +115,7 @@ def _one_differs(made: Scene) -> None:
 
 
 def _ring(made: Scene) -> None:
-    """Groups of processors: each calls that with its next neighbour before that with the other."""
+    """Each calls the group with its next neighbour before that with the other: queued crosswise."""
     number = min(RING, made.mesh.size)
     apart = made.mesh.size // number
     ranks = tuple(place * apart for place in range(number))

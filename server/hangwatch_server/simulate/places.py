@@ -37,8 +37,8 @@ _WAITS: dict[tuple[str, str], Place] = {
     ("tp", "all_reduce"): _own("reduce_partial_sums", "layers.py", 58),
     ("pp", "all_reduce"): _own("finish_microbatches", "pipeline.py", 203),
     ("world", "all_reduce"): _own("reduce_loss", "loop.py", 97),
+    ("pair", "all_reduce"): _own("exchange_halo", "halo.py", 41),
 }
-_HALO = _own("exchange_halo", "halo.py", 41)
 _WORK: tuple[tuple[Place, ...], ...] = (
     (("forward", f"{_TORCH}/nn/modules/linear.py", 134), *_MODULE, _own("forward", "layers.py", 44),
      *_MODULE, _own("forward", "model.py", 90), *_MODULE, *_STEP),
@@ -83,12 +83,6 @@ _PINNING = (
 def waiting(axis: str, op: str) -> tuple[Place, ...]:
     """A rank whose GPU is inside a collective of a group of this axis."""
     return (_SYNCHRONISE, _WAITS[axis, op], *_STEP)
-
-
-def blocked(op: str) -> tuple[Place, ...]:
-    """A rank that is itself inside a collective of a group of processors."""
-    logged = ("wrapper", f"{_TORCH}/distributed/c10d_logger.py", 83)
-    return ((op, f"{_TORCH}/distributed/distributed_c10d.py", 3009), logged, _HALO, *_STEP)
 
 
 def working(number: int) -> tuple[Place, ...]:

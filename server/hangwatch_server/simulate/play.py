@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import msgspec
@@ -19,7 +19,7 @@ from hangwatch_server.simulate import places, telemetry
 from hangwatch_server.simulate.faults import STEPS, STYLE, Fault, Scene
 from hangwatch_server.simulate.machine import Machine
 from hangwatch_server.simulate.meshes import PAIR, WORLD
-from hangwatch_server.simulate.programs import STYLES, Call
+from hangwatch_server.simulate.programs import STYLES
 from hangwatch_server.simulate.telemetry import Ring, Shape
 
 FIRST_PID = 20_000
@@ -133,14 +133,8 @@ class Play:
         if not course.is_inside:
             return places.loading()
         call = self.scene.programs[rank][course.place]
-        if self._is_blocked(rank):
-            return places.blocked(call.op)
-        return places.waiting(self.scene.mesh.groups[call.gid].axis, call.op)
-
-    def _is_blocked(self, rank: int) -> bool:
-        """Whether it is inside a call of the processor, not waiting for its GPU."""
-        course = self._machine.courses[rank]
-        return course.is_inside and _is_on_host(self.scene, self.scene.programs[rank][course.place])
+        group = self.scene.mesh.groups[call.gid]
+        return places.waiting(PAIR if group.description == PAIR else group.axis, call.op)
 
     def _steps(self, now_s: float) -> int:
         """Steps begun so far."""
@@ -149,7 +143,7 @@ class Play:
     def _process(self, rank: int, now_s: float) -> wire.ProcessFacts:
         stall_s = now_s - self.fault_at_s
         is_inside = self._machine.courses[rank].is_inside
-        if stall_s < 0 or (is_inside and not self._is_blocked(rank)):
+        if stall_s < 0 or is_inside:
             return SPINNING
         if self.scene.fault is Fault.KILLED:
             return GONE
@@ -162,7 +156,7 @@ class Play:
     def _gpu(self, rank: int, local: int, *, is_stalled: bool) -> wire.GpuFacts | None:
         if not is_stalled:
             return _gpu_facts(local, 97.0, 612.0)
-        is_inside = self._machine.courses[rank].is_inside and not self._is_blocked(rank)
+        is_inside = self._machine.courses[rank].is_inside
         if not is_inside and self.scene.fault is Fault.KILLED:
             return None
         return _gpu_facts(local, 100.0, 134.0) if is_inside else _gpu_facts(local, 0.0, 71.0)
@@ -190,8 +184,6 @@ class Play:
     def _end(self, rank: int) -> tuple[wire.GroupBeat, ...]:
         """As the machine says, after all the steps that its few steps stand for."""
         place = telemetry.place_of(self._machine, rank, Shape.NCCL)
-        if self._is_blocked(rank):  # so it issues nothing more
-            place = replace(place, entered=place.done + 1)
         mine = self.scene.mesh.of_rank[rank].values()
         beats = telemetry.group_beats(
             self.scene.programs[rank], mine, place, Shape.NCCL, KEPT, stall_s=0.0, idle_s=0.0
@@ -220,14 +212,10 @@ class Play:
             launch=self.launch.key,
             name=group.name,
             description="default_pg" if gid == WORLD else f"mesh_{group.description}",
-            backend="gloo" if group.description == PAIR else "nccl",
+            backend="nccl",
             ranks=members,
             timeout_s=1800.0,
         )
-
-
-def _is_on_host(scene: Scene, call: Call) -> bool:
-    return scene.mesh.groups[call.gid].description == PAIR
 
 
 def pid_of(local_rank: int) -> int:

@@ -50,7 +50,7 @@ async def played(server: House, fault: Fault, ranks: int, nodes: int) -> AsyncIt
 async def test_fault_gets_its_kind_and_culprits(database_url: str, fault: Fault) -> None:
     async with (
         house.open_house(database_url, SPEED, interval_s=INTERVAL_S) as server,
-        played(server, fault, 32, 4) as play,
+        played(server, fault, 64, 8) as play,
     ):
 
         async def verdict() -> Verdict:
@@ -59,7 +59,7 @@ async def test_fault_gets_its_kind_and_culprits(database_url: str, fault: Fault)
         moving = await until(verdict, lambda found: found.state is State.HEALTHY)
         hung = await until(verdict, lambda found: found.state is State.HUNG)
 
-    assert moving.coverage.reporting == 32
+    assert moving.coverage.reporting == 64
     assert (hung.kind, hung.culprit_ranks) == (
         play.scene.kind,
         ranges.text(play.scene.culprits),

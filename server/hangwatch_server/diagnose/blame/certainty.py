@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hangwatch_server.diagnose import standing
-from hangwatch_server.diagnose.blame import confidence
+from hangwatch_server.diagnose.blame import confidence, queued
 from hangwatch_server.diagnose.blame.culprits import Judged
 from hangwatch_server.diagnose.pending import blind, seen
 from hangwatch_server.diagnose.pending.ops import PendingOp
@@ -41,7 +41,8 @@ def _evidence(waiting: WaitGraph, item: Judged) -> list[float]:
     if root.vote is not None:
         return [confidence.TIE if root.vote.right is None else confidence.MISMATCH]
     if item.kind is Kind.DEADLOCK:
-        are_seen = all(_is_seen_waiting(looked, rank) for rank in ranks)
+        unseen = [rank for rank in ranks if not _is_seen_waiting(looked, rank)]
+        are_seen = not unseen or queued.are_stuck(looked, root, unseen)
         return [confidence.CYCLE if are_seen else confidence.CYCLE_BY_COUNTERS]
     if not ranks:
         is_start = item.kind is Kind.INCOMPLETE_RENDEZVOUS
@@ -81,14 +82,18 @@ def _is_proven(waiting: WaitGraph, root: Root) -> bool:
     """Whether each rank of the shortest cycle is known to be blocked in its call.
 
     Fronts alone do not tell: an asynchronous one of a rank that is frozen elsewhere closes a cycle
-    that is none. A stack tells, and so does a wrapped call that the rank is inside of.
+    that is none. A stack tells, and so does a wrapped call that the rank is inside of, or the queue
+    of a rank that waits for its GPU.
     """
     looked = waiting.survey
     ranks = {step.rank for step in paths.cycle(waiting, root)}
-    return bool(ranks) and all(
-        _is_seen_waiting(looked, rank)
-        or any(waits.is_blocking(looked, op, rank) for op in root.ops if rank in op.have)
-        for rank in ranks
+    unseen = [rank for rank in ranks if not _is_blocked(looked, root, rank)]
+    return bool(ranks) and (not unseen or queued.are_stuck(looked, root, unseen))
+
+
+def _is_blocked(looked: Survey, root: Root, rank: int) -> bool:
+    return _is_seen_waiting(looked, rank) or any(
+        waits.is_blocking(looked, op, rank) for op in root.ops if rank in op.have
     )
 
 

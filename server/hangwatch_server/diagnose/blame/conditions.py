@@ -125,6 +125,9 @@ def _by_stack(
     facts: ProcessFacts,
     waiting: Sequence[StackFacts],
 ) -> State:
+    if stack.activity is Activity.GPU and looked.has_front(rank):
+        detail = "it waits for its GPU, which has not finished a collective of its own"
+        return State(Condition.IN_COLLECTIVE, stack.where, detail)
     condition = _BY_ACTIVITY.get(stack.activity, Condition.UNKNOWN)
     detail = stack.detail or _DETAIL.get(stack.activity, "")
     if condition is Condition.IN_DATALOADER:

@@ -34,6 +34,7 @@ from hangwatch_server.model import Activity, Finding, GroupView, Kind, Limits, L
 Stacks = Callable[[float], dict[int, tuple[Activity, str]]]
 STOPPED = facts(state="T")
 WORKS = facts(cpu=0.5)
+BUSY = wire.GpuFacts(index=0, utilisation=100.0)
 LEARNT = Memory(gaps={"training": (8.0,) * 60}, pace={"training": 8.0}, seen_s=999.0)
 
 
@@ -105,6 +106,21 @@ def lost_node(at_s: float) -> list[RankView]:
     return [*views[:2], view(beat(2), link=Link.LOST, age_s=at_s), views[3]]
 
 
+def on_gpu(*, queued: int, started: int | None = None) -> Beats:
+    """The culprit's GPU is busy and its main thread spins; so many of its calls are unfinished."""
+
+    def beats(at_s: float) -> list[RankView]:
+        views = stuck(facts("R", 0.99))(at_s)
+        given = views[2].beat
+        assert given is not None
+        group = msgspec.structs.replace(given.groups[0], seq=9 + queued, finished=9)
+        group = msgspec.structs.replace(group, started=started)
+        gpu = wire.GpuFacts(index=2, utilisation=100.0)
+        return [*views[:2], view(changed(given, groups=(group,), gpu=gpu)), views[3]]
+
+    return beats
+
+
 def all_quiet(process: wire.ProcessFacts, timeout_s: float | None = None) -> Beats:
     """No rank moves, and all of their processes are like this one."""
 
@@ -169,6 +185,30 @@ RULES = (
     Rule("without stacks frozen takes longer", State.SUSPECTED, State.HUNG, 32, stuck()),
     Rule("works: slow", State.SUSPECTED, State.SLOW, 15, stuck(WORKS)),
     Rule("works: hung after five minutes", State.SLOW, State.HUNG, 300, stuck(WORKS)),
+    Rule(
+        "waits for its GPU, which is in a collective of its own",
+        State.SUSPECTED,
+        State.HUNG,
+        19,
+        on_gpu(queued=1),
+        stacks=frozen_stack(Activity.GPU),
+    ),
+    Rule(
+        "waits for a long kernel of its GPU",
+        State.SLOW,
+        State.HUNG,
+        300,
+        on_gpu(queued=0),
+        stacks=frozen_stack(Activity.GPU),
+    ),
+    Rule(
+        "waits for a long kernel of its GPU, before a collective that has not begun",
+        State.SLOW,
+        State.HUNG,
+        300,
+        on_gpu(queued=1, started=9),
+        stacks=frozen_stack(Activity.GPU),
+    ),
     Rule(
         "frozen in a recognised phase",
         State.EXPECTED_WAIT,
@@ -386,6 +426,13 @@ NEVER = {
     ),
     "hung though nobody waits, when the kernel counts runs": (
         all_quiet(facts(still_s=0.5)),
+        nobody_waits,
+    ),
+    "hung though nobody waits, while every GPU is in a long kernel": (
+        lambda at_s: [
+            view(changed(beat(r, at_s, process=facts("R", 0.99, still_s=at_s)), gpu=BUSY))
+            for r in range(4)
+        ],
         nobody_waits,
     ),
     "hung past destroy_process_group": (

@@ -14,7 +14,7 @@ more than for a rank seen inside its call:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from hangwatch_server.diagnose import standing
@@ -29,9 +29,9 @@ _MAX_ASKED = 64  # ranks of whose queues the past is read; cycles are short
 
 def are_stuck(looked: Survey, root: Root, ranks: Sequence[int]) -> bool:
     """Whether the queues of these ranks, which wait for their GPUs, prove that they are stuck."""
-    return all(_is_stuck(looked, root, rank) for rank in ranks) and not _went_well_before(
-        looked, root
-    )
+    if not all(_is_stuck(looked, root, rank) for rank in ranks):
+        return False
+    return not _went_well_before(looked, root, {*root.ranks[:_MAX_ASKED], *ranks})
 
 
 def _is_stuck(looked: Survey, root: Root, rank: int) -> bool:
@@ -53,14 +53,14 @@ def _are_begun(ops: list[PendingOp], rank: int, mine: list[int]) -> bool:
     return len(known) == len(mine) and None not in known and any(known)
 
 
-def _went_well_before(looked: Survey, root: Root) -> bool:
+def _went_well_before(looked: Survey, root: Root, ranks: Iterable[int]) -> bool:
     """Whether finished calls of these groups were queued in orders that contradict each other.
 
     Then they run at once, on streams that do not wait for each other, and their order is no proof.
     """
     gids = {op.gid for op in root.ops}
     order: TopologicalSorter[tuple[str, int]] = TopologicalSorter()
-    for rank in root.ranks[:_MAX_ASKED]:
+    for rank in ranks:
         calls = _finished(looked, rank, gids)
         for before, after in itertools.pairwise(calls):
             order.add(after, before)

@@ -24,7 +24,9 @@ GROUND = {
 }  # fmt: skip
 FIRST_FLOOR = {"board", "detect", "diagnose", "stacks", "db", "bus"}
 DIAGNOSE_ROOMS = ("pending", "calls", "waiting", "blame", "telling")
-DIAGNOSE_GROUND = {"bounds", "coverage", "hardware", "process", "settings", "standing", "survey"}
+DIAGNOSE_GROUND = {
+    "bounds", "coverage", "hardware", "place", "process", "settings", "standing", "survey",
+}  # fmt: skip
 LIVING = {"incidents", "captures", "ingest", "watch", "security"}
 DOORS = {"api", "pages", "app", "cli", "services", "lifespan", "serve", "demo", "simulate"}
 FLOOR = {

@@ -17,7 +17,7 @@ CULPRIT_SHARE = 0.37  # anywhere but at an end
 STEPS = 4
 
 
-def stopped(size: int) -> Job:
+def stopped(size: int, shape: Shape = Shape.GLOO) -> Job:
     """One rank is stuck in its dataloader in the second step; the wait has spread from there."""
     mesh = build_large(size)
     programs = [_step(mesh, rank) * STEPS for rank in range(size)]
@@ -30,7 +30,7 @@ def stopped(size: int) -> Job:
         mesh=mesh,
         programs=programs,
         machine=machine,
-        shape=Shape.GLOO,
+        shape=shape,
         truth=Truth(frozenset({Kind.MISSING_RANKS}), frozenset({culprit}), frozenset({culprit})),
         plights={culprit: OUTSIDE["dataloader"](Random(size))},
         stack_share=0.01,

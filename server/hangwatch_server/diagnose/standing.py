@@ -13,10 +13,11 @@ from math import inf
 from typing import NamedTuple
 
 from hangwatch_agent.wire import Entry, GroupBeat, RankBeat
+from hangwatch_server.diagnose import place
+from hangwatch_server.diagnose.place import MAX_SEQ, Place
 from hangwatch_server.model import Link, RankView
 
 PROBE_SILENT_S = 5.0  # of a probe that writes each second; its counters are old by then
-MAX_SEQ = 2**53  # beyond it no counter of a real job has been; such a number proves nothing
 
 
 class Standing(NamedTuple):
@@ -33,7 +34,8 @@ class Standing(NamedTuple):
     is_sane: bool = True  # False: its own numbers contradict each other, so it proves nothing
 
 
-Report = tuple[int, float, bool, GroupBeat]  # rank, age of its heartbeat, is it live, its words
+# Rank, age of its heartbeat, whether it is live, its words, and its place where that is plain.
+Report = tuple[int, float, bool, GroupBeat, Place | None]
 
 
 class Standings(Mapping[str, dict[int, Standing]]):
@@ -42,7 +44,7 @@ class Standings(Mapping[str, dict[int, Standing]]):
     def __init__(self) -> None:
         self._reports: dict[str, list[Report]] = {}
         self._known: dict[str, dict[int, Standing]] = {}
-        self.with_fronts: set[str] = set()  # groups in which somebody has a front
+        self.with_fronts: set[str] = set()  # groups in which somebody may have a front
         self.undumped: set[int] = set()  # ranks with entries older than their counters
 
     def add(self, view: RankView) -> None:
@@ -50,36 +52,21 @@ class Standings(Mapping[str, dict[int, Standing]]):
         beat = view.beat
         if beat is None or beat.is_destroyed:
             return
-        is_live = view.link is Link.LIVE and (beat.beat_age_s or 0.0) <= PROBE_SILENT_S
-        rank, age_s = view.rank, view.age_s
-        reports, with_fronts, undumped = self._reports, self.with_fronts, self.undumped
+        rank, age_s, is_live, reports = view.rank, view.age_s, is_prompt(view), self._reports
         for group in beat.groups:
+            found = place.of(group)
             gid = group.gid
-            report = (rank, age_s, is_live, group)
-            known = reports.get(gid)
-            if known is None:
-                reports[gid] = [report]
-            else:
-                known.append(report)
-            finished = group.finished
-            if finished is None and not group.are_entries_current:
-                undumped.add(rank)
-            if gid in with_fronts:
-                continue
-            if finished is not None:  # NCCL's counters tell, whatever the entries say
-                if (group.seq or 0) > finished or any(e.seq > finished for e in group.entries):
-                    with_fronts.add(gid)
-            elif group.are_entries_current:
-                for entry in group.entries:
-                    if not entry.is_retired:
-                        with_fronts.add(gid)
-                        break
+            reports.setdefault(gid, []).append((rank, age_s, is_live, group, found))
+            if found is None and group.finished is None and not group.are_entries_current:
+                self.undumped.add(rank)
+            if _may_have_front(group) if found is None else found[2] is not None:
+                self.with_fronts.add(gid)
 
     def __getitem__(self, gid: str) -> dict[int, Standing]:
         known = self._known.get(gid)
         if known is None:
             reports = self._reports[gid]
-            known = {rank: _of_report(group, age_s, live) for rank, age_s, live, group in reports}
+            known = {report[0]: _of_report(report) for report in reports}
             self._known[gid] = known
         return known
 
@@ -89,8 +76,8 @@ class Standings(Mapping[str, dict[int, Standing]]):
         if known is not None:
             yield from known.items()
             return
-        for rank, age_s, live, group in self.reports(gid):
-            yield rank, _of_report(group, age_s, live)
+        for report in self.reports(gid):
+            yield report[0], _of_report(report)
 
     def reports(self, gid: str) -> list[Report]:
         """What is said of this group, in the order of the snapshot's ranks."""
@@ -106,6 +93,24 @@ class Standings(Mapping[str, dict[int, Standing]]):
         return len(self._reports)
 
 
+def is_prompt(view: RankView) -> bool:
+    """Whether what the rank says is of this moment, by its agent and by its probe."""
+    beat = view.beat
+    is_written = beat is not None and (beat.beat_age_s or 0.0) <= PROBE_SILENT_S
+    return is_written and view.link is Link.LIVE
+
+
+def _may_have_front(group: GroupBeat) -> bool:
+    """Whether this rank may have entered a call of the group and not finished it.
+
+    NCCL's counters tell, whatever the entries say.
+    """
+    finished, entries = group.finished, group.entries
+    if finished is not None:
+        return (group.seq or 0) > finished or any(entry.seq > finished for entry in entries)
+    return group.are_entries_current and not all(entry.is_retired for entry in entries)
+
+
 def quiet_s(view: RankView) -> float:
     """How long no counter of this rank has moved; infinite for a rank without groups."""
     beat = view.beat
@@ -118,8 +123,9 @@ def has_probe(beat: RankBeat | None) -> bool:
     return beat is not None and beat.depth.value == "probe"
 
 
-def _of_report(group: GroupBeat, age_s: float, is_live: bool) -> Standing:
+def _of_report(report: Report) -> Standing:
     """One pass over a gloo group's current entries; everything else takes the longer way."""
+    _, age_s, is_live, group, _ = report
     stall_s = group.stall_s
     if group.finished is not None or not group.are_entries_current or not 0.0 <= stall_s < inf:
         return _of_group(group, age_s, is_live)

@@ -52,6 +52,7 @@ class Survey:
     told_by_ras: frozenset[int] = frozenset()
     failed_gpus: frozenset[int] = frozenset()  # ranks whose GPU raised an error of its hardware
     well: frozenset[int] = frozenset()  # alive, and no such error
+    prompt: frozenset[int] = frozenset()  # well, and what they say is of this moment
     # Worked out when somebody asks: groups by stem, size and epoch (see `calls.siblings`).
     alike: dict[tuple[str, int, int], list[GroupView]] = field(default_factory=dict)
     _coverage: Coverage | None = None
@@ -183,29 +184,25 @@ def waits_in_ddp(stack: StackFacts) -> bool:
 
 
 def survey(snapshot: Snapshot, settings: DiagnoseSettings) -> Survey:
-    fates: dict[int, Fate] = {}
+    views = snapshot.ranks
     standings = Standings()
-    for rank, view in snapshot.ranks.items():
-        fates[rank] = process.fate(view)
+    for view in views.values():
         standings.add(view)
-    alive = frozenset(rank for rank, fate in fates.items() if fate is Fate.ALIVE)
-    failed = frozenset(
-        rank
-        for rank, view in snapshot.ranks.items()
-        if view.beat is not None
-        and view.beat.gpu is not None
-        and hardware.failure(view.beat) is not None
-    )
+    fates = {rank: process.fate(view) for rank, view in views.items()}
+    alive = frozenset([rank for rank, fate in fates.items() if fate is Fate.ALIVE])
+    failed = frozenset([rank for rank, view in views.items() if hardware.failure(view.beat)])
+    well = alive - failed
     return Survey(
         snapshot,
         settings,
         fates,
         standings,
         alive=alive,
-        silent=frozenset(rank for rank, fate in fates.items() if fate is Fate.SILENT),
-        with_stacks=frozenset(r for r, view in snapshot.ranks.items() if view.stack is not None),
-        gone=frozenset(rank for rank, fate in fates.items() if fate is Fate.GONE),
+        silent=frozenset([rank for rank, fate in fates.items() if fate is Fate.SILENT]),
+        with_stacks=frozenset([r for r, view in views.items() if view.stack is not None]),
+        gone=frozenset([rank for rank, fate in fates.items() if fate is Fate.GONE]),
         failed_gpus=failed,
-        well=alive - failed,
+        well=well,
+        prompt=frozenset([rank for rank in well if standing.is_prompt(views[rank])]),
         told_by_ras=frozenset(m.rank for item in snapshot.ras for m in item.members),
     )

@@ -42,9 +42,7 @@ def first_divergence(survey: Survey, op: PendingOp) -> tuple[int, Vote] | None:
 
 
 def _vote(survey: Survey, op: PendingOp) -> Vote | None:
-    said = [entry for entry in op.have.values() if entry is not None]
-    size = len(said) + len(op.absent) + len(op.unknown)
-    if size >= _size(survey, op) and _are_alike(said):
+    if _agree(survey, op):
         return roots.vote(survey, op) or _made_too_many(survey, op)
     assert op.seq is not None  # checked by the caller
     waiting = {rank: entry for rank, entry in op.have.items() if entry is not None}
@@ -73,16 +71,23 @@ def _made_too_many(survey: Survey, op: PendingOp) -> Vote | None:
     return Vote(nothing, (found.rank,), {nothing: op.absent, own: (found.rank,)})
 
 
-def _size(survey: Survey, op: PendingOp) -> int:
+def _agree(survey: Survey, op: PendingOp) -> bool:
+    """Whether all members that have come are known to have made the same call."""
     group = survey.snapshot.groups.get(op.gid)
-    return len(group.ranks) if group is not None else 0
-
-
-def _are_alike(entries: list[Entry]) -> bool:
-    first = entries[0] if entries else None
-    return first is None or all(
-        entry.op == first.op
-        and entry.input_sizes == first.input_sizes
-        and entry.input_dtypes == first.input_dtypes
-        for entry in entries[1:]
-    )
+    entries = iter(op.have.values())
+    first = next(entries)
+    if first is None or (
+        group is not None and len(op.have) + len(op.absent) + len(op.unknown) < len(group.ranks)
+    ):
+        return False
+    for entry in entries:
+        if entry is None or (
+            entry is not first
+            and (
+                entry.op != first.op
+                or entry.input_sizes != first.input_sizes
+                or entry.input_dtypes != first.input_dtypes
+            )
+        ):
+            return False
+    return True

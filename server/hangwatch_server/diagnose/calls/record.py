@@ -35,7 +35,7 @@ def whole(group: GroupBeat) -> tuple[Entry, ...]:
 def at(survey: Survey, gid: str, seq: int) -> dict[int, Entry]:
     """Every member's recorded call at this place, finished or not."""
     found: dict[int, Entry] = {}
-    for rank, _, _, group in survey.standings.reports(gid):
+    for rank, _, _, group, _ in survey.standings.reports(gid):
         entry = _at(group, seq)
         if entry is not None:
             found[rank] = entry

@@ -24,7 +24,7 @@ _UNHEARD = frozenset({Fate.LATE, Fate.SILENT})
 
 def pending(survey: Survey) -> list[PendingOp]:
     found: list[PendingOp] = []
-    for gid in survey.standings.with_fronts:
+    for gid in sorted(survey.standings.with_fronts):
         group = survey.snapshot.groups.get(gid)
         if group is None:
             continue
@@ -68,8 +68,26 @@ def _of_group(
     later.add(survey, fronts, waiting)
     if not are_all_dumped:
         undumped.add(survey, members, waiting)
+    kin = _kin(survey, members, proof)
     for seq in sorted(waiting):
-        yield _op(survey, group, members, seq, waiting[seq], proof)
+        yield _op(survey, group, members, seq, waiting[seq], proof, kin)
+
+
+def _kin(survey: Survey, members: dict[int, Standing], proof: Proof) -> dict[int, int]:
+    """Members whose numbers are exact, by the first one that says the same.
+
+    Of a call that they are not in the same holds for all of them, so one look is enough: a group
+    may be waiting in many calls at once.
+    """
+    first: dict[tuple[int | None, int, int | None, bool], int] = {}
+    kin: dict[int, int] = {}
+    told = survey.alive - survey.standings.undumped
+    for rank, held in members.items():
+        if held.is_exact and rank in told:
+            front = held.fronts[0].seq if held.fronts else None
+            said = held.entered, held.completed, front, rank in proof.doubted
+            kin[rank] = first.setdefault(said, rank)
+    return kin
 
 
 def _is_outdated(survey: Survey, rank: int, held: Standing) -> bool:
@@ -98,8 +116,9 @@ def _op(
     seq: int,
     have: dict[int, Entry | None],
     proof: Proof,
+    kin: dict[int, int],
 ) -> PendingOp:
-    absent, unknown, holding = _blockers(survey, group, members, seq, have, proof)
+    absent, unknown, holding = _blockers(survey, group, members, seq, have, proof, kin)
     found = PendingOp(
         form=Form.COLLECTIVE,
         op=first_name(have),
@@ -129,14 +148,21 @@ def _blockers(
     seq: int,
     have: dict[int, Entry | None],
     proof: Proof,
+    kin: dict[int, int],
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """The absent, the unknown and the holding members."""
     found: dict[str, list[int]] = {"absent": [], "unknown": [], "holding": [], "unheard": []}
+    known: dict[int, str] = {}
     for rank in group.ranks:
         front = have.get(rank)
         if front is not None and front.is_started is not False and rank in survey.well:
             continue  # the common case: it is inside and well
-        kind = _arrival(survey, members.get(rank), rank, seq, have, proof)
+        like = kin.get(rank) if rank not in have else None
+        kind = known.get(like) if like is not None else None
+        if kind is None:
+            kind = _arrival(survey, members.get(rank), rank, seq, have, proof)
+            if like is not None:
+                known[like] = kind
         if kind in found:
             found[kind].append(rank)
     holding = found["holding"]

@@ -72,9 +72,10 @@ def build(survey: Survey) -> WaitGraph:
     pending.sort(key=lambda op: op.sort_key)
     votes = mismatch.mark(survey, pending)
     fronts = waits.fronts(pending)
-    edges = waits.of_ranks(survey, pending, fronts)
+    queued = waits.queues(survey, pending, fronts)
+    edges = waits.of_ranks(survey, pending, fronts, queued)
     waits.release_full_queues(survey, pending, edges)
-    waits.queued_behind(survey, pending, fronts, edges)
+    waits.hold_behind(pending, fronts, edges, queued)
     ranks = sorted(_touched(pending, fronts))
     node_of = {rank: node for node, rank in enumerate(ranks)}
     size = len(ranks)

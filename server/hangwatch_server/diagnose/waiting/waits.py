@@ -7,6 +7,8 @@ an old asynchronous front plus a newer blocking call would make a false cycle.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
@@ -38,18 +40,27 @@ def fronts(pending: list[PendingOp]) -> dict[int, list[int]]:
 
 
 def of_ranks(
-    survey: Survey, pending: list[PendingOp], fronts: dict[int, list[int]]
+    survey: Survey,
+    pending: list[PendingOp],
+    fronts: dict[int, list[int]],
+    queued: dict[int, int],
 ) -> dict[int, list[int]]:
-    """Indices into `pending` per waiting rank: those of its fronts that it waits in."""
+    """Indices into `pending` per waiting rank: those of its fronts that it waits in.
+
+    `queued` are the ranks whose calls wait for their GPU in order, see `queues`.
+    """
     plain = survey.well - survey.with_stacks
     edges: dict[int, list[int]] = {}
     for rank, mine in fronts.items():
-        if len(mine) == 1 and rank in plain:
+        if rank in plain and len(mine) == 1:
             entry = pending[mine[0]].have[rank]
             if entry is None or entry.is_started is None:
                 edges[rank] = mine  # nothing to choose from, and nothing that speaks against it
                 continue
-        chosen = _of_rank(survey, pending, rank, mine)
+        if rank in plain and rank in queued:
+            edges[rank] = [queued[rank]]
+            continue
+        chosen = _of_rank(survey, pending, rank, mine, queued.get(rank))
         if chosen:
             edges[rank] = chosen
     return edges
@@ -60,7 +71,9 @@ def is_ambiguous(survey: Survey, rank: int, mine: list[int]) -> bool:
     return len(mine) > 1 and survey.stack(rank) is None
 
 
-def _of_rank(survey: Survey, pending: list[PendingOp], rank: int, mine: list[int]) -> list[int]:
+def _of_rank(
+    survey: Survey, pending: list[PendingOp], rank: int, mine: list[int], first: int | None
+) -> list[int]:
     if survey.fate(rank) in _NO_ACCOUNT or rank in survey.failed_gpus:
         return []
     if any(pending[index].form is Form.SEEN for index in mine):
@@ -70,8 +83,8 @@ def _of_rank(survey: Survey, pending: list[PendingOp], rank: int, mine: list[int
     started = _running(pending, rank, mine)
     if started is not None:
         return started
-    if len(mine) > 1 and is_in_queue_order(survey, pending, rank, mine):
-        return [min(mine, key=lambda index: _record_id(pending[index], rank))]
+    if first is not None:
+        return [first]
     blocking = [index for index in mine if is_blocking(survey, pending[index], rank)]
     if blocking:
         return blocking
@@ -90,22 +103,20 @@ def _running(pending: list[PendingOp], rank: int, mine: list[int]) -> list[int] 
     return [index for index, entry in known if entry.is_started]
 
 
-def queued_behind(
-    survey: Survey,
-    pending: list[PendingOp],
-    fronts: dict[int, list[int]],
-    edges: dict[int, list[int]],
-) -> None:
-    """Let ranks whose GPU is at an earlier call hold up the later ones that they have queued."""
+def queues(
+    survey: Survey, pending: list[PendingOp], fronts: dict[int, list[int]]
+) -> dict[int, int]:
+    """Per rank with several calls queued on its GPU the one that it is at.
+
+    NCCL without start events: calls are queued by a processor that runs ahead of the GPU.
+    """
+    found: dict[int, int] = {}
     for rank, mine in fronts.items():
-        if len(mine) < 2:
-            continue
-        at = edges.get(rank)
-        if at is None or not is_in_queue_order(survey, pending, rank, mine):
-            continue
-        for index in mine:
-            if index not in at and rank not in pending[index].holding:
-                pending[index].holding += (rank,)
+        if len(mine) > 1:
+            records = _queued(survey, pending, rank, mine)
+            if records is not None:
+                found[rank] = mine[records.index(min(records))]
+    return found
 
 
 def release_full_queues(
@@ -123,22 +134,42 @@ def release_full_queues(
             op.holding = tuple(rank for rank in op.holding if edges.get(rank))
 
 
-def is_in_queue_order(survey: Survey, pending: list[PendingOp], rank: int, mine: list[int]) -> bool:
-    """NCCL without start events: its calls are queued by a processor that runs ahead of the GPU."""
+def _queued(
+    survey: Survey, pending: list[PendingOp], rank: int, mine: list[int]
+) -> list[int] | None:
+    """The places of these calls in the order of the program; None where they are in no queue."""
+    beat = survey.beat(rank)
+    if beat is None or beat.is_destroyed:
+        return None
+    finished = {group.gid: group.finished for group in beat.groups}
+    records: list[int] = []
     for index in mine:
         op = pending[index]
         entry = op.have[rank]
         if entry is None or entry.is_started is not None or entry.record_id < 0:
-            return False
-        words = survey.words(rank, op.gid)
-        if words is None or words.finished is None:
-            return False
-    return True
+            return None
+        if finished.get(op.gid) is None:
+            return None
+        records.append(entry.record_id)
+    return records
 
 
-def _record_id(op: PendingOp, rank: int) -> int:
-    entry = op.have[rank]
-    return entry.record_id if entry is not None else -1
+def hold_behind(
+    pending: list[PendingOp],
+    fronts: dict[int, list[int]],
+    edges: dict[int, list[int]],
+    queued: Iterable[int],
+) -> None:
+    """Let ranks whose GPU is at an earlier call hold up the later ones that they have queued."""
+    behind: dict[int, list[int]] = {}
+    for rank in queued:
+        at = edges.get(rank, fronts[rank])
+        for index in fronts[rank]:
+            if index not in at:
+                behind.setdefault(index, []).append(rank)
+    for index, ranks in behind.items():
+        op = pending[index]
+        op.holding = tuple(dict.fromkeys((*op.holding, *ranks)))
 
 
 def is_blocking(survey: Survey, op: PendingOp, rank: int) -> bool:

@@ -6,7 +6,10 @@ raise (13, 31, 43, 45, 68, 69) are evidence for people, and blame no node.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hangwatch_agent.wire import RankBeat
+from hangwatch_server.model import RankView
 
 HARDWARE_XIDS = {
     48: "an uncorrectable memory error",
@@ -44,3 +47,16 @@ def words(beat: RankBeat | None) -> str:
 def is_busy(beat: RankBeat | None) -> bool:
     share = beat.gpu.utilisation if beat is not None and beat.gpu is not None else None
     return share is not None and share >= BUSY_PERCENT
+
+
+def is_shared(views: Iterable[RankView]) -> bool:
+    """Whether two ranks of the same node say that they use the same GPU."""
+    seen: set[tuple[str, str]] = set()
+    for view in views:
+        gpu = view.beat.gpu if view.beat is not None else None
+        if gpu is None or not gpu.uuid:
+            continue
+        if (view.node, gpu.uuid) in seen:
+            return True
+        seen.add((view.node, gpu.uuid))
+    return False

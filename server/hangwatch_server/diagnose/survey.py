@@ -16,7 +16,15 @@ from hangwatch_server.diagnose.bounds import Bound
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.settings import DiagnoseSettings
 from hangwatch_server.diagnose.standing import Standings
-from hangwatch_server.model import Activity, Coverage, GroupView, RankView, Snapshot, StackFacts
+from hangwatch_server.model import (
+    Activity,
+    Coverage,
+    GroupView,
+    Link,
+    RankView,
+    Snapshot,
+    StackFacts,
+)
 
 OUTSIDE = frozenset(
     {
@@ -53,11 +61,13 @@ class Survey:
     failed_gpus: frozenset[int] = frozenset()  # ranks whose GPU raised an error of its hardware
     well: frozenset[int] = frozenset()  # alive, and no such error
     prompt: frozenset[int] = frozenset()  # well, and what they say is of this moment
+    reporting: int = 0  # ranks whose agents are heard in time
     # Worked out when somebody asks: groups by stem, size and epoch (see `calls.siblings`).
     alike: dict[tuple[str, int, int], list[GroupView]] = field(default_factory=dict)
     _coverage: Coverage | None = None
     bounds: dict[str, Bound] = field(default_factory=dict)  # by gid, as far as they were asked for
     _used: dict[int, frozenset[int]] = field(default_factory=dict)
+    _shares_a_gpu: bool | None = None
 
     def view(self, rank: int) -> RankView | None:
         return self.snapshot.ranks.get(rank)
@@ -71,6 +81,12 @@ class Survey:
         if self._coverage is None:
             self._coverage = coverage.coverage(self.snapshot)
         return self._coverage
+
+    def shares_a_gpu(self) -> bool:
+        """Whether two ranks of a node use one GPU; the same for every finding."""
+        if self._shares_a_gpu is None:
+            self._shares_a_gpu = hardware.is_shared(self.snapshot.ranks.values())
+        return self._shares_a_gpu
 
     def words(self, rank: int, gid: str) -> GroupBeat | None:
         """What this rank itself says of a group."""
@@ -204,5 +220,6 @@ def survey(snapshot: Snapshot, settings: DiagnoseSettings) -> Survey:
         failed_gpus=failed,
         well=well,
         prompt=frozenset([rank for rank in well if standing.is_prompt(views[rank])]),
+        reporting=[view.link for view in views.values()].count(Link.LIVE),
         told_by_ras=frozenset(m.rank for item in snapshot.ras for m in item.members),
     )

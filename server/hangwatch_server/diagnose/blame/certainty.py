@@ -24,7 +24,6 @@ _MAX_LOOKED_AT = 64
 def of(waiting: WaitGraph, item: Judged) -> float:
     """Independent evidence, lessened by rivals, by what was not seen and by what contradicts it."""
     looked = waiting.survey
-    reporting = sum(1 for view in looked.snapshot.ranks.values() if view.link is Link.LIVE)
     return confidence.combine(
         _evidence(waiting, item),
         competing=item.root.competing,
@@ -32,7 +31,7 @@ def of(waiting: WaitGraph, item: Judged) -> float:
         * _contradiction_factor(looked, item)
         * (confidence.BY_OTHERS if item.op.source else 1.0)
         * _age_factor(waiting, item)
-        * confidence.seen(reporting, looked.snapshot.world_size),
+        * confidence.seen(looked.reporting, looked.snapshot.world_size),
     )
 
 

@@ -68,7 +68,7 @@ def _of_group(
     later.add(survey, fronts, waiting)
     if not are_all_dumped:
         undumped.add(survey, members, waiting)
-    kin = _kin(survey, members, proof)
+    kin = _kin(survey, members, proof) if len(waiting) > 1 else {}
     for seq in sorted(waiting):
         yield _op(survey, group, members, seq, waiting[seq], proof, kin)
 
@@ -81,9 +81,9 @@ def _kin(survey: Survey, members: dict[int, Standing], proof: Proof) -> dict[int
     """
     first: dict[tuple[int | None, int, int | None, bool], int] = {}
     kin: dict[int, int] = {}
-    told = survey.alive - survey.standings.undumped
+    alive, undumped = survey.alive, survey.standings.undumped
     for rank, held in members.items():
-        if held.is_exact and rank in told:
+        if held.is_exact and rank in alive and rank not in undumped:
             front = held.fronts[0].seq if held.fronts else None
             said = held.entered, held.completed, front, rank in proof.doubted
             kin[rank] = first.setdefault(said, rank)

@@ -43,6 +43,8 @@ class _Sorted:
 
 def is_bare(survey: Survey) -> bool:
     """Whether nothing is known of this job's calls: no groups, and no rank with a probe."""
+    if survey.standings:
+        return False  # somebody has told of a group
     beats = [view.beat for view in survey.snapshot.ranks.values() if view.beat is not None]
     return bool(beats) and not any(
         beat.depth is Depth.PROBE or beat.waits or beat.groups for beat in beats

@@ -116,18 +116,6 @@ def _is_nccl(case: Case) -> bool:
     return group is not None and "nccl" in group.backend.lower()
 
 
-def _shares_a_gpu(case: Case) -> bool:
-    seen: set[tuple[str, str]] = set()
-    for view in case.survey.snapshot.ranks.values():
-        gpu = view.beat.gpu if view.beat is not None else None
-        if gpu is None or not gpu.uuid:
-            continue
-        if (view.node, gpu.uuid) in seen:
-            return True
-        seen.add((view.node, gpu.uuid))
-    return False
-
-
 def _is_network(case: Case) -> bool:
     is_known = case.op.form is not Form.SEEN  # stacks cannot tell it from calls that differ
     return case.kind is Kind.STALLED_COLLECTIVE and not case.culprits and is_known
@@ -231,7 +219,7 @@ HINTS: tuple[Hint, ...] = (
         "Check that sends and receives pair up: same peer, same group, same tag, same count.",
     ),
     Hint(
-        _shares_a_gpu,
+        lambda case: case.survey.shares_a_gpu(),
         "Several ranks use the same GPU: call torch.cuda.set_device(local_rank) before "
         "init_process_group.",
     ),

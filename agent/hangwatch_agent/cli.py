@@ -80,6 +80,7 @@ def parser() -> argparse.ArgumentParser:
     node.add(commands)
     jobs.add(commands)
     tokens.add(commands)
+    _add_diagnose(commands)
     _add_config(commands)
     _add_db(commands)
     _add_everywhere(top)
@@ -170,6 +171,26 @@ def _serve(arguments: argparse.Namespace) -> int:
     with _server_packages():
         from hangwatch_server import cli
     return cli.serve(_server_settings(arguments), _origins(arguments))
+
+
+def _add_diagnose(commands: Commands) -> None:
+    diagnose = commands.add_parser(
+        "diagnose",
+        help="say who holds a job up by files alone: recorder dumps, NCCL RAS, py-spy output",
+        description="Reads flight recorder dumps (JSON or pickle, never unpickled), answers of "
+        "ncclras (JSON or text) and output of py-spy dump (JSON or text). The number in a file's "
+        "name is its rank. Exit code 0: nobody holds up another; 1: somebody does; 2: these files "
+        "cannot tell. No server is needed.",
+    )
+    diagnose.add_argument("files", nargs="+", metavar="FILE", help="a file, or a folder of them")
+    diagnose.add_argument("--json", action="store_true", help="print the whole report as JSON")
+    diagnose.set_defaults(handler=_diagnose)
+
+
+def _diagnose(arguments: argparse.Namespace) -> int:
+    with _server_packages():
+        from hangwatch_server import cli
+    return cli.diagnose(arguments.files, as_json=arguments.json, show=output.text)
 
 
 def _add_db(commands: Commands) -> None:

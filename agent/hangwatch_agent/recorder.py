@@ -47,6 +47,7 @@ class RawEntry(msgspec.Struct):
     output_sizes: list[list[Number]] = []
     input_dtypes: list[str] = []
     output_dtypes: list[str] = []
+    time_created_ns: Number = 0
     time_discovered_started_ns: Number | None = 0
     time_discovered_completed_ns: Number | None = 0
     timeout_ms: Number | None = None

@@ -87,7 +87,8 @@ def body_fields(document: Json, operation: Json) -> Iterator[Sequence[str]]:
     for content in operation.get("requestBody", {}).get("content", {}).values():
         # An optional body is its schema or null.
         choices = content["schema"].get("anyOf", [content["schema"]])
-        schema = resolved(document, next(one for one in choices if "$ref" in one))
+        named = [resolved(document, one) for one in choices if "$ref" in one]
+        schema = named[0] if named else choices[0]
         for name, inner in schema["properties"].items():
             is_needed = name in schema.get("required", ())
             yield field_row(document, name, "body", inner, is_needed)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from hangwatch_server import offline_command
 from hangwatch_server import serve as server
 from hangwatch_server.db import migrate
 from hangwatch_server.db.embedded import EmbeddedPostgres
@@ -30,3 +31,8 @@ def upgrade(settings: ServerSettings) -> int:
             postgres.stop()
     print("the database has the schema of this version")
     return 0
+
+
+def diagnose(paths: Sequence[str], *, as_json: bool, show: Callable[[str], None]) -> int:
+    """`hangwatch diagnose`: 0 nobody holds up another, 1 somebody does, 2 the files cannot tell."""
+    return offline_command.run(paths, as_json=as_json, show=show)

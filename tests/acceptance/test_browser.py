@@ -16,7 +16,7 @@ from hangwatch_server.demo.main import find_verdict
 from hangwatch_server.demo.stage import Stage
 from hangwatch_server.model import State
 
-DEADLINE_MS = 90_000
+DEADLINE_MS = 30_000
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,6 @@ def hung(stage: Stage) -> Iterator[dict[str, Any]]:
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(DEADLINE_MS)
     opened = context.new_page()
     problems: list[str] = []
     opened.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)

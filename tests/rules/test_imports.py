@@ -13,7 +13,7 @@ SOURCES = {
     **{path: ROOT / "agent" for path in (ROOT / "agent").rglob("*.py")},
 }
 STDLIB_ONLY_BUT = {"torch", "hangwatch", "hangwatch_agent.probe"}
-PURE_ROOMS = ("detect", "diagnose", "stacks")
+PURE_ROOMS = ("detect", "diagnose", "offline", "stacks")
 INPUT_OUTPUT = {
     "asyncio", "fastapi", "httpx", "os", "pathlib", "psycopg", "random", "redis", "socket",
     "sqlalchemy", "starlette", "subprocess", "threading", "time",
@@ -27,8 +27,30 @@ DIAGNOSE_ROOMS = ("pending", "calls", "waiting", "blame", "telling")
 DIAGNOSE_GROUND = {
     "bounds", "coverage", "hardware", "place", "process", "settings", "standing", "survey",
 }  # fmt: skip
-LIVING = {"incidents", "captures", "ingest", "watch", "security"}
-DOORS = {"api", "pages", "app", "cli", "services", "lifespan", "serve", "demo", "simulate"}
+# Files that ranks left behind are read by the agent's own readers, and in this room alone: they
+# trust no file, and a second set of them would not be as careful (docs/decisions/0012).
+OFFLINE_ROOM = "offline"
+READERS = {
+    "hangwatch_agent.dumps", "hangwatch_agent.dumps.reading", "hangwatch_agent.dumps.reading.Dump",
+    "hangwatch_agent.errors", "hangwatch_agent.errors.AgentError",
+    "hangwatch_agent.errors.DumpError", "hangwatch_agent.ras", "hangwatch_agent.ras.answer",
+    "hangwatch_agent.ras.status", "hangwatch_agent.ras.status.Status", "hangwatch_agent.ras.text",
+    "hangwatch_agent.stacks",
+}  # fmt: skip
+LIVING = {"offline", "incidents", "captures", "ingest", "watch", "security"}
+DOORS = {
+    "offline_command",
+    "uploads",
+    "api",
+    "pages",
+    "app",
+    "cli",
+    "services",
+    "lifespan",
+    "serve",
+    "demo",
+    "simulate",
+}
 FLOOR = {
     **dict.fromkeys(GROUND, 0),
     **dict.fromkeys(FIRST_FLOOR, 1),
@@ -82,6 +104,8 @@ def test_server_knows_only_the_wire_of_the_agent(path: Path) -> None:
         for name in imported(path)
         if name.startswith("hangwatch_agent.") and not name.startswith("hangwatch_agent.wire")
     }
+    if room(module_name(path)) == OFFLINE_ROOM:
+        foreign -= READERS
 
     assert not foreign
 

@@ -15,7 +15,7 @@ from tests.support import waiting
 from tests.support.browser import launch
 from tests.web import preview, scenes
 
-DEADLINE_MS = 90_000
+DEADLINE_MS = 30_000
 
 
 class Site:
@@ -71,7 +71,6 @@ def site(scene: scenes.Scene, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     made = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
-    made.set_default_timeout(DEADLINE_MS)
     yield made
     made.close()
 

@@ -36,6 +36,7 @@ PAGES = (
     "/jobs/a1b2c3d4e5f6/captures",
     "/nodes",
     "/nodes/node-g",
+    "/offline",
     "/login",
 )
 

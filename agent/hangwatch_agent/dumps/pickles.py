@@ -116,6 +116,13 @@ def load(data: bytes, *, timeout_s: float = TIMEOUT_S) -> Plain:
     if len(data) > MAX_BYTES:
         raise DumpError(f"the dump of {len(data)} bytes is over the limit of {MAX_BYTES}")
     machine = _Machine(data)
+    try:
+        return _run(machine, timeout_s)
+    except DumpError as error:
+        raise DumpError(f"{error} (at byte {machine.at})") from None
+
+
+def _run(machine: _Machine, timeout_s: float) -> Plain:
     end_s = time.monotonic() + timeout_s
     for count in range(MAX_OPCODES):
         code = machine.take(1)[0]

@@ -7,7 +7,7 @@ be as large and as knotted as it likes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -30,6 +30,8 @@ class Dump:
 
     entries: dict[str, tuple[wire.Entry, ...]]
     ranks: dict[str, str]
+    backends: dict[str, str] = field(default_factory=dict)  # per group name, "nccl" or "gloo"
+    newest_ns: int = 0  # wall time of its newest call, 0 where it tells none
 
 
 def read(data: bytes) -> Dump:
@@ -40,8 +42,13 @@ def read(data: bytes) -> Dump:
     entries = found.get("entries", [])
     if not isinstance(entries, list):
         raise DumpError("the dump holds no list of entries")
-    told = recorder.told([_entry(item) for item in entries[-MAX_ENTRIES:]])
-    return Dump(told, _ranks(found.get("pg_config")))
+    raw = [_entry(item) for item in entries[-MAX_ENTRIES:]]
+    return Dump(
+        recorder.told(raw),
+        _ranks(found.get("pg_config")),
+        backends=_backends(raw),
+        newest_ns=max((entry.time_created_ns for entry in raw), default=0),
+    )
 
 
 def _from_json(data: bytes) -> object:
@@ -53,6 +60,15 @@ def _from_json(data: bytes) -> object:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise DumpError(f"the dump cannot be read: {error}") from error
+
+
+def _backends(entries: Sequence[RawEntry]) -> dict[str, str]:
+    """Profiling names begin with it: "nccl:all_reduce"."""
+    found: dict[str, str] = {}
+    for entry in entries:
+        if entry.process_group and entry.process_group[0] not in found:
+            found[entry.process_group[0]] = entry.profiling_name.partition(":")[0]
+    return found
 
 
 def _ranks(config: object) -> dict[str, str]:
@@ -84,6 +100,7 @@ def _entry(item: object) -> RawEntry:
         output_sizes=_sizes(values.get("output_sizes")),
         input_dtypes=_texts(values.get("input_dtypes"), dump.MAX_TENSORS),
         output_dtypes=_texts(values.get("output_dtypes"), dump.MAX_TENSORS),
+        time_created_ns=_number(values.get("time_created_ns"), 0),
         time_discovered_started_ns=_number(values.get("time_discovered_started_ns"), 0),
         time_discovered_completed_ns=_number(values.get("time_discovered_completed_ns"), 0),
         timeout_ms=_number(values.get("timeout_ms"), 0) or None,

@@ -22,6 +22,7 @@ def services_of(request: Request) -> Services:
 House = Annotated[Services, Depends(services_of)]
 READ = Depends(security.require("read"))
 ADMIN = Depends(security.require("admin"))
+Reader = Annotated[security.Caller, READ]
 Operator = Annotated[security.Caller, Depends(security.require("operate"))]
 Admin = Annotated[security.Caller, ADMIN]
 

@@ -22,7 +22,9 @@ from hangwatch_server.api import problems
 _log = logs.get()
 # Bodies are read before the caller is known; the largest that makes sense is a long rank range.
 MAX_BODY_BYTES = 1024 * 1024
-_TOO_LARGE = f"a request's body has at most {MAX_BODY_BYTES} bytes here"
+# Files that ranks left behind; who may not give any is told so before they are read.
+UPLOAD_BYTES = 64 * 1024 * 1024
+UPLOAD_PATHS = frozenset({"/offline", "/api/v1/diagnose"})
 _GIVEN_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 SECURITY_HEADERS = {
     "content-security-policy": (
@@ -55,7 +57,7 @@ class Envelope:
             if refusal is not None:
                 await refusal(scope, receive, reply.send)
                 return
-            await self._app(scope, _Bounded(receive).receive, reply.send)
+            await self._app(scope, _Bounded(receive, _limit(request)).receive, reply.send)
         except Exception:
             # The boundary of a request: a defect in one must not be shown raw, nor go unseen.
             _log.exception("request_failed", id=request.state.request_id, path=scope["path"])
@@ -69,16 +71,16 @@ class Envelope:
 class _Bounded:
     """Passes a body on up to the limit, for bodies that do not say their size before."""
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
+    def __init__(self, receive: Receive, limit: int) -> None:
+        self._receive, self._limit = receive, limit
         self._size_bytes = 0
 
     async def receive(self) -> Message:
         message = await self._receive()
         self._size_bytes += len(message.get("body", b""))
-        if self._size_bytes > MAX_BODY_BYTES:
+        if self._size_bytes > self._limit:
             # FastAPI's own class: of all errors it lets only this one out of its body parser.
-            raise HTTPException(413, _TOO_LARGE)
+            raise HTTPException(413, _too_large(self._limit))
         return message
 
 
@@ -110,9 +112,18 @@ def _refusal(request: Request) -> Response | None:
         detail = "the address holds a NUL character, which no name here has"
         return problems.document(request, 400, "bad-request", detail)
     size = request.headers.get("content-length", "")
-    if size.isdecimal() and int(size) > MAX_BODY_BYTES:
-        return problems.document(request, 413, "too-large", _TOO_LARGE)
+    limit = _limit(request)
+    if size.isdecimal() and int(size) > limit:
+        return problems.document(request, 413, "too-large", _too_large(limit))
     return None
+
+
+def _limit(request: Request) -> int:
+    return UPLOAD_BYTES if request.url.path in UPLOAD_PATHS else MAX_BODY_BYTES
+
+
+def _too_large(limit: int) -> str:
+    return f"a request's body has at most {limit} bytes here"
 
 
 def _request_id(request: Request) -> str:

@@ -365,6 +365,30 @@ CHROME_TRACE: Json = {
     "displayTimeUnit": "ms",
     "otherData": {"capture": "c_91d2"},
 }
+REPORT: Json = {
+    "jobs": [
+        {
+            "name": "nccl_trace",
+            "outcome": "hang",
+            "verdict": {**VERDICT, "job": "", "index": 0, "incident": None},
+            "dumps": "0-7",
+            "stacks": "",
+            "tree": None,
+            "notes": [],
+        }
+    ],
+    "files": [
+        {
+            "name": "nccl_trace_rank_5",
+            "size_bytes": 48211,
+            "kind": "flight recorder",
+            "rank": 5,
+            "is_used": True,
+            "note": "",
+            "remedy": "",
+        }
+    ],
+}
 INCIDENT: Json = {
     "id": "i_7c2e",
     "job": "b3f1c07a9d24",

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from hangwatch_server.api import (
     audit,
     captures,
+    diagnose,
     events,
     groups,
     health,
@@ -32,6 +33,7 @@ def router() -> APIRouter:
         ranks,
         groups,
         captures,
+        diagnose,
         incidents,
         nodes,
         tokens,

@@ -20,3 +20,4 @@ READ = Depends(security.require("read"))
 ADMIN = Depends(security.require("admin"))
 Admin = Annotated[security.Caller, ADMIN]
 Operator = Annotated[security.Caller, Depends(security.require("operate"))]
+Reader = Annotated[security.Caller, READ]

@@ -16,6 +16,7 @@ from hangwatch_server.pages import (
     jobs,
     login,
     nodes,
+    offline,
     overview,
     ranks,
 )
@@ -31,6 +32,7 @@ for _page in (
     incident_stacks,
     captures,
     nodes,
+    offline,
     login,
 ):
     router.include_router(_page.router)

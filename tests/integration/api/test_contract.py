@@ -144,6 +144,7 @@ def test_openapi_lists_every_call_of_the_contract(admin: httpx.Client) -> None:
         "get /api/v1/captures/{capture_id}/compare",
         "get /api/v1/captures/{capture_id}/speedscope",
         "get /api/v1/captures/{capture_id}/tree",
+        "post /api/v1/diagnose",
         "get /api/v1/events",
         "get /api/v1/incidents",
         "get /api/v1/incidents/{incident_id}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hangwatch_agent import wire
 from hangwatch_server import ranges
 from hangwatch_server.diagnose.blame import conditions
 from hangwatch_server.diagnose.pending import ops
@@ -49,6 +50,7 @@ _IS_AT = ("is at", "are at")
 # How a process ended comes in words of its own.
 _ENDED = (("was ", "were "), ("is ", "are "), ("has ", "have "))
 _MAX_NAMED = 8
+NO_PID = 0  # of a rank that only a file tells of
 
 
 def doing(culprit: Culprit, *, are_many: bool = False) -> str:
@@ -100,8 +102,8 @@ def who(culprits: Sequence[Culprit], all_ranks: Sequence[int]) -> str:
     nodes = sorted({culprit.node for culprit in culprits if culprit.node})
     if len(all_ranks) == 1 and culprits:
         pid = f"pid {culprits[0].pid}" if culprits[0].pid is not None else "no process seen"
-        inside = ", ".join([*nodes, pid])
-        return f"Rank {all_ranks[0]} ({inside})"
+        inside = ", ".join([*nodes, *([pid] if culprits[0].pid != NO_PID else [])])
+        return f"Rank {all_ranks[0]}" + (f" ({inside})" if inside else "")
     shown = ", ".join(nodes[:3]) + (", …" if len(nodes) > 3 else "")
     return f"Ranks {ranges.text(all_ranks)}" + (f" ({shown})" if shown else "")
 
@@ -114,6 +116,8 @@ def of_call(op: PendingOp, group: GroupView | None) -> str:
 
 
 def waited(number: int, stalled_s: float) -> str:
+    if stalled_s >= wire.MAX_AGE_S:  # as of dumps, which tell no time
+        return f"{count(number)} {'waits' if number == 1 else 'wait'} for it"
     verb = "has" if number == 1 else "have"
     return f"{count(number)} {verb} waited {seconds(stalled_s)}"
 

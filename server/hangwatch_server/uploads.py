@@ -1,0 +1,75 @@
+"""Files that a person hands to the server: taken out of a multipart request within limits, read in
+a thread, one request at a time, and kept nowhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from datetime import UTC, datetime
+
+from fastapi import Request
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+
+from hangwatch_server import offline
+from hangwatch_server.errors import ConflictError, HangwatchError
+from hangwatch_server.offline import File, Report
+from hangwatch_server.security import Caller, ForbiddenError
+
+MAX_FILES = 1000
+MAX_NAME = 400
+READ_S = 20.0  # beyond it the rest is left unread: the server has jobs to watch
+# Reading holds the interpreter's lock most of the time: a second reader would starve the watch.
+_turn = threading.Lock()
+
+
+class UploadError(HangwatchError):
+    """No files, too many of them, or no form that holds files."""
+
+
+def may(caller: Caller) -> bool:
+    """Who may operate; and on a server that asks nobody for a token, whoever is on its machine."""
+    return caller.is_anonymous or caller.may("operate")
+
+
+async def report(request: Request, caller: Caller) -> Report:
+    """The report on the files of this request; its body is read only for who may give files."""
+    if not may(caller):
+        raise ForbiddenError(
+            "files are read for who may operate: sign in with a token made with `hangwatch token "
+            "create --scope operate`, or run `hangwatch diagnose FILE…`, which needs no server"
+        )
+    files = await _files(request)
+    if not files:
+        raise UploadError("no file came with the request: choose recorder dumps or other files")
+    return await asyncio.to_thread(_examine, files)
+
+
+async def _files(request: Request) -> list[File]:
+    try:
+        async with request.form(max_files=MAX_FILES) as form:
+            given = [item for _, item in form.multi_items() if isinstance(item, UploadFile)]
+            return [
+                File(name=item.filename[-MAX_NAME:], data=await item.read())
+                for item in given
+                if item.filename
+            ]
+    except HTTPException as error:
+        if error.status_code == 413:
+            raise
+        raise UploadError(
+            f"the files cannot be taken: {error.detail} More than {MAX_FILES} files are for "
+            "`hangwatch diagnose FOLDER`."
+        ) from error
+
+
+def _examine(files: list[File]) -> Report:
+    if not _turn.acquire(blocking=False):
+        raise ConflictError("other files are being read just now: try again in a few seconds")
+    try:
+        end_s = time.monotonic() + READ_S
+        return offline.examine(files, datetime.now(UTC), may_go_on=lambda: time.monotonic() < end_s)
+    finally:
+        _turn.release()

@@ -1,0 +1,59 @@
+"""Files given to a real server: who may, how large they may be, and what comes back."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from tests.support import left_behind
+from tests.support.running_server import RunningServer
+
+from hangwatch_server.api.envelope import MAX_BODY_BYTES, UPLOAD_BYTES
+
+pytestmark = pytest.mark.integration
+URL = "/api/v1/diagnose"
+
+
+def parts() -> list[tuple[str, tuple[str, bytes]]]:
+    return [("files", (file.name, file.data)) for file in left_behind.dumps()]
+
+
+def test_files_are_diagnosed_and_not_kept(admin: httpx.Client) -> None:
+    before = admin.get("/api/v1/incidents").json()["items"]
+
+    report = admin.post(URL, files=parts()).json()
+
+    assert report["jobs"][0]["verdict"]["culprit_ranks"] == "2"
+    assert [row["kind"] for row in report["files"]] == ["flight recorder"] * 4
+    assert admin.get("/api/v1/incidents").json()["items"] == before
+
+
+def test_a_reader_is_told_which_token_it_takes(api_server: RunningServer) -> None:
+    with api_server.client(api_server.new_token("read")) as reader:
+        answer = reader.post(URL, files=parts())
+
+    assert answer.status_code == 403
+    assert "hangwatch diagnose FILE" in answer.json()["detail"]
+
+
+def test_nobody_is_asked_for_a_token_before_the_files_are_read(api_server: RunningServer) -> None:
+    with api_server.client("") as nobody:
+        assert nobody.post(URL, files=parts()).status_code == 401
+        assert nobody.post("/offline", files=parts()).status_code == 401
+
+
+def test_files_may_be_larger_than_other_requests_and_not_without_end(admin: httpx.Client) -> None:
+    large = b"x" * (MAX_BODY_BYTES + 1)
+
+    fits = admin.post(URL, files=[("files", ("rank_0", large))])
+    stated = admin.post(URL, content=b"", headers={"content-length": str(UPLOAD_BYTES + 1)})
+
+    assert fits.status_code == 200
+    assert "text of no kind" in fits.json()["files"][0]["note"]
+    assert stated.status_code == 413
+
+
+def test_a_body_that_is_no_form_is_explained(admin: httpx.Client) -> None:
+    answer = admin.post(URL, json={"files": []})
+
+    assert answer.status_code == 400
+    assert "no file came" in answer.json()["detail"]

@@ -30,8 +30,8 @@ async def tree(
 ) -> Tree:
     """Merge a capture's stacks; frozen ones are told apart by `before`, else the one before it."""
     earlier = before or await _previous(db, capture)
-    parts = _stacks(await rows.parts(db, capture.id))
-    previous = _stacks(await rows.parts(db, earlier.id)) if earlier is not None else []
+    parts = await _stacks(db, capture.id)
+    previous = await _stacks(db, earlier.id) if earlier is not None else []
     roots, classes = await _merge(parts, previous, native=native, framework=framework)
     return Tree(
         capture=capture.id,
@@ -44,14 +44,14 @@ async def tree(
 
 async def comparison(db: Database, before: Capture, after: Capture) -> Comparison:
     """Which ranks moved between two captures, and from where to where."""
-    then = _stacks(await rows.parts(db, before.id))
-    now = _stacks(await rows.parts(db, after.id))
+    then = await _stacks(db, before.id)
+    now = await _stacks(db, after.id)
     return await asyncio.to_thread(stacks.compare, before, then, after, now)
 
 
 async def speedscope(db: Database, capture: Capture, *, native: bool) -> bytes:
     """The capture as a file of speedscope."""
-    parts = _stacks(await rows.parts(db, capture.id))
+    parts = await _stacks(db, capture.id)
     return await asyncio.to_thread(
         lambda: msgspec.json.encode(stacks.speedscope(parts, capture.id, native=native))
     )
@@ -59,7 +59,7 @@ async def speedscope(db: Database, capture: Capture, *, native: bool) -> bytes:
 
 async def chrome_trace(db: Database, capture: Capture, *, native: bool) -> bytes:
     """The capture as a trace that Perfetto and Chrome open."""
-    parts = _stacks(await rows.parts(db, capture.id))
+    parts = await _stacks(db, capture.id)
     return await asyncio.to_thread(
         lambda: msgspec.json.encode(stacks.chrome_trace(parts, capture.id, native=native))
     )
@@ -74,7 +74,7 @@ async def incident_tree(
     """
     newest, before = await rows.newest_of_incident(db, incident)
     roots, classes = await _merge(
-        _stacks(newest), _stacks(before), native=native, framework=framework
+        _of_parts(newest), _of_parts(before), native=native, framework=framework
     )
     return Tree(capture=last, roots=roots, classes=classes, missing=())
 
@@ -82,7 +82,7 @@ async def incident_tree(
 async def rank_tree(db: Database, job: str, rank: int, *, native: bool) -> Tree:
     """The newest stored stacks of one rank, as a tree of it alone."""
     stored = await rows.latest(db, job, rank)
-    parts = _stacks([stored] if stored is not None else [])
+    parts = _of_parts([stored] if stored is not None else [])
     roots, classes = await _merge(parts, [], native=native, framework=True)
     capture = stored.part.capture if stored is not None else ""
     return Tree(capture=capture, roots=roots, classes=classes, missing=())
@@ -91,12 +91,12 @@ async def rank_tree(db: Database, job: str, rank: int, *, native: bool) -> Tree:
 async def incident_text(db: Database, incident: str) -> str:
     """The same as plain text."""
     newest, _ = await rows.newest_of_incident(db, incident)
-    return (await asyncio.to_thread(stacks.text, _stacks(newest), native=False)).strip() + "\n"
+    return (await asyncio.to_thread(stacks.text, _of_parts(newest), native=False)).strip() + "\n"
 
 
 async def text(db: Database, capture: Capture, *, native: bool) -> str:
     """The merged stacks as plain text, with the ranks that are missing and why."""
-    parts = _stacks(await rows.parts(db, capture.id))
+    parts = _of_parts(await rows.parts(db, capture.id))
     merged = await asyncio.to_thread(stacks.text, parts, native=native)
     absent = [
         f"rank {row.rank} on {row.node or 'no node'}: {row.reason} {row.remedy}".rstrip()
@@ -130,7 +130,14 @@ async def _previous(db: Database, capture: Capture) -> Capture | None:
     return None
 
 
-def _stacks(parts: list[StoredPart]) -> list[stacks.RankStacks]:
+async def _stacks(db: Database, capture_id: str) -> list[stacks.RankStacks]:
+    """Of the ranks that gave some."""
+    found = await rows.stacks_of(db, capture_id)
+    return [stacks.RankStacks(rank=rank, stacks=processes) for rank, processes in found]
+
+
+def _of_parts(parts: list[StoredPart]) -> list[stacks.RankStacks]:
+    """Also of ranks that gave only the reason why there are none."""
     return [
         stacks.RankStacks(rank=stored.part.rank, stacks=stored.part.stacks)
         for stored in parts

@@ -6,12 +6,15 @@ perhaps after the deadline, when a row that says "did not answer" stands in thei
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import Row, and_, func, not_, or_, select, update
+from sqlalchemy import Row, Text, and_, cast, func, not_, or_, select, update
 from sqlalchemy import insert as insert_into
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
@@ -30,6 +33,7 @@ from hangwatch_server.model import (
 )
 
 MAX_PARTS = 100_000
+_THREAD_FROM = 256  # parts; decoding fewer is quicker than a thread
 
 _PART_ROW = [column for column in capture_parts.c if column.name != "part"]
 
@@ -222,6 +226,28 @@ async def parts_page(
     return [_stored_part(row) for row in rows]
 
 
+async def stacks_of(
+    db: Database, capture_id: str
+) -> list[tuple[int, tuple[wire.ProcessStacks, ...]]]:
+    """(rank, stacks) of every part that holds some, by rank; ones that cannot be read are left out.
+
+    From JSON text in one step, and without what else a part holds: of 16,384 ranks the tree is
+    wanted within a second.
+    """
+    text = cast(capture_parts.c.part["stacks"], Text)
+    statement = (
+        select(capture_parts.c.rank, text.label("stacks"))
+        .where(capture_parts.c.capture == capture_id, capture_parts.c.has_stacks)
+        .order_by(capture_parts.c.rank)
+        .limit(MAX_PARTS)
+    )
+    async with db.begin() as connection:
+        rows = (await connection.execute(statement)).all()
+    if len(rows) < _THREAD_FROM:
+        return _decoded(rows)
+    return await asyncio.to_thread(_decoded, rows)
+
+
 async def of_incident(db: Database, incident_id: str, limit: int = 200) -> list[Capture]:
     """An incident's captures, oldest first, without their part rows."""
     statement = (
@@ -312,6 +338,15 @@ async def latest(
     async with db.begin() as connection:
         row = (await connection.execute(statement)).first()
     return None if row is None else _stored_part(row)
+
+
+def _decoded(rows: Sequence[Row[Any]]) -> list[tuple[int, tuple[wire.ProcessStacks, ...]]]:
+    decoder = msgspec.json.Decoder(tuple[wire.ProcessStacks, ...])
+    found = []
+    for row in rows:
+        with contextlib.suppress(msgspec.MsgspecError):  # one odd part must not hide the others
+            found.append((row.rank, decoder.decode(row.stacks)))
+    return found
 
 
 def _capture(row: Row[Any], rows: tuple[PartRow, ...]) -> Capture:  # Any: many column types

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from hangwatch_server import offline, uploads
 from hangwatch_server.model import Tree
 from hangwatch_server.offline import JobReport, Outcome
-from hangwatch_server.pages import access, boundary, drawing, headline, render, stack_view
+from hangwatch_server.pages import access, boundary, headline, render, ring, stack_view
 from hangwatch_server.pages.boundary import PageRoute
 
 MAX_ROWS = 200
@@ -28,7 +28,7 @@ class Shown:
     report: JobReport
     heading: str
     mark: str
-    ring: drawing.Ring | None
+    ring: ring.Ring | None
     stacks: stack_view.StackView | None
 
 
@@ -88,7 +88,7 @@ def _shown(request: Request, job: JobReport) -> Shown:
         report=job,
         heading=_heading(job),
         mark=_MARKS[job.outcome],
-        ring=drawing.ring(job.verdict.cycle),
+        ring=ring.of_cycle(job.verdict.cycle),
         stacks=_stacks(request, job),
     )
 

@@ -52,6 +52,21 @@ async def test_part_comes_back_as_it_was_sent(db: Database, stored: str) -> None
     ]
 
 
+async def test_stacks_alone_are_read_and_a_part_that_cannot_be_hides_no_other(
+    db: Database, stored: str
+) -> None:
+    for rank in (5, 7, 9):
+        await captures.store_part(db, make.part(stored, rank=rank), "node-b")
+    await captures.store_part(db, make.empty_part(stored, rank=6), "node-b")
+    async with db.begin() as connection:
+        broken = """update capture_parts set part = '{"stacks": [{"pid": "x"}]}' where rank = 7"""
+        await connection.execute(text(broken))
+
+    found = await captures.stacks_of(db, stored)
+
+    assert found == [(rank, make.part(stored, rank=rank).stacks) for rank in (5, 9)]
+
+
 async def test_repeated_part_is_stored_once(db: Database, stored: str) -> None:
     assert await captures.store_part(db, make.part(stored), "node-b")
     assert not await captures.store_part(db, make.part(stored, function="other"), "node-b")

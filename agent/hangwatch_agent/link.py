@@ -175,7 +175,8 @@ class Link:
             await self._serve(socket)
 
     async def _greet(self, socket: ClientConnection) -> None:
-        await self._send(socket, wire.encode(self._hello))
+        hello = msgspec.structs.replace(self._hello, wall_s=time.time())
+        await self._send(socket, wire.encode(hello))
         async with asyncio.timeout(WELCOME_TIMEOUT_S):
             answer = _decoded(await socket.recv())
         if isinstance(answer, wire.Refused):

@@ -297,6 +297,9 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
     stacks_remedy: str = ""
     cpu_count: int = 0
     addresses: tuple[str, ...] = ()  # of its network interfaces: NCCL RAS names hosts by these
+    # The node's clock as the hello was sent, in seconds since the epoch. Only to tell people that
+    # it goes wrong: no age is ever made of it.
+    wall_s: float | None = None
 
 
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, tag="heartbeat"):

@@ -82,6 +82,18 @@ def test_a_node_shows_its_ranks_and_leads_to_each(page: Page, site: Site) -> Non
     expect(page).to_have_url(f"{site.url}/jobs/a1b2c3d4e5f6/ranks/5")
 
 
+def test_a_node_whose_clock_goes_wrong_is_marked(page: Page, site: Site) -> None:
+    site.scene.nodes = [
+        making.node("node-a", clock_ahead_s=-75.0),
+        making.node("node-b", clock_ahead_s=0.4),
+    ]
+
+    page.goto(f"{site.url}/nodes")
+
+    expect(page.locator(".nodes .cell-name").first).to_contain_text("clock 1 min 15 s behind")
+    expect(page.locator(".nodes .cell-name").nth(1)).not_to_contain_text("clock")
+
+
 class TestWithManyJobs:
     """A page holds fifty jobs; the others are a click away."""
 

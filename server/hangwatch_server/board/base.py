@@ -49,6 +49,7 @@ class NodeState:
     ranks: int
     depth: wire.Depth
     dropped: int
+    clock_ahead_s: float | None = None  # of ours when it connected; None where it did not say
 
 
 def job_id(launch: str) -> str:
@@ -57,8 +58,10 @@ def job_id(launch: str) -> str:
 
 
 class Board(Protocol):
-    def hello(self, node: str, hello: wire.Hello, now_s: float) -> None:
-        """An agent connected."""
+    def hello(
+        self, node: str, hello: wire.Hello, now_s: float, clock_ahead_s: float | None = None
+    ) -> None:
+        """An agent connected; its clock was so far ahead of ours, None where it did not say."""
         ...
 
     def disconnected(self, node: str, now_s: float) -> None:

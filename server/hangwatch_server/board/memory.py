@@ -24,12 +24,12 @@ class MemoryBoard:
         self._jobs: dict[str, BoardJob] = {}
         self._nodes: dict[str, BoardNode] = {}
 
-    def hello(self, node: str, hello: wire.Hello, now_s: float) -> None:
-        known = self._nodes.get(node)
-        if known is None:
-            self._nodes[node] = BoardNode(node, hello, now_s)
-            return
+    def hello(
+        self, node: str, hello: wire.Hello, now_s: float, clock_ahead_s: float | None = None
+    ) -> None:
+        known = self._nodes.setdefault(node, BoardNode(node, hello, now_s))
         known.hello, known.heard_s, known.is_connected = hello, now_s, True
+        known.clock_ahead_s = clock_ahead_s
 
     def disconnected(self, node: str, now_s: float) -> None:
         known = self._nodes.get(node)
@@ -230,6 +230,7 @@ class MemoryBoard:
             ranks=len(beats),
             depth=next((depth for depth in _DEPTHS if depth in depths), wire.Depth.BARE),
             dropped=node.dropped,
+            clock_ahead_s=node.clock_ahead_s,
         )
 
 

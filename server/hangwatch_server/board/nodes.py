@@ -16,6 +16,7 @@ class BoardNode:
     is_connected: bool = True
     dropped: int = 0
     jobs: set[str] = field(default_factory=set)
+    clock_ahead_s: float | None = None
 
     def link(self, now_s: float, late_s: float, lost_s: float) -> Link:
         """A closed connection is late at once, and lost when it did not come back in time."""

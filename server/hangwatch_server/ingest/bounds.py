@@ -20,6 +20,9 @@ MAX_NAME = 255
 MAX_XIDS = 64
 
 
+MAX_WALL_S = 1e10
+
+
 def check_hello(hello: wire.Hello) -> None:
     """Raise WireError for a hello that cannot be accepted."""
     if not 0 < len(hello.node) <= MAX_NAME or not hello.node.isprintable():
@@ -27,6 +30,10 @@ def check_hello(hello: wire.Hello) -> None:
     _texts((hello.version, hello.boot_id, hello.stacks, hello.stacks_remedy))
     _count(len(hello.addresses), wire.MAX_ADDRESSES, "addresses of a node")
     _texts(hello.addresses)
+    if hello.wall_s is not None and not 0 <= hello.wall_s <= MAX_WALL_S:
+        raise WireError(
+            "a node's clock shows seconds since 1970, at most those until the year 2286"
+        )
 
 
 def check_heartbeat(heartbeat: wire.Heartbeat) -> None:

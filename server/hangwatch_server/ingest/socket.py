@@ -92,7 +92,7 @@ async def _serve(websocket: WebSocket, services: House) -> None:
     connection = Connection(hello.node, websocket, services.clock.monotonic_s())
     await _join(services, connection)
     now_s = services.clock.monotonic_s()
-    services.board.hello(hello.node, hello, now_s)
+    services.board.hello(hello.node, hello, now_s, _clock_ahead_s(hello, services))
     _log.info("agent_connected", node=hello.node, version=hello.version)
     services.bus.publish("nodes", {"node": hello.node})
     try:
@@ -132,6 +132,11 @@ async def _authorise(websocket: WebSocket, services: House) -> Token:
             "unauthorised", f"token '{token.name}' has no scope agent: use an agent's token"
         )
     return token
+
+
+def _clock_ahead_s(hello: wire.Hello, services: House) -> float | None:
+    """How far the node's clock is ahead of ours, less the hello's way here, for people to see."""
+    return None if hello.wall_s is None else hello.wall_s - services.clock.now().timestamp()
 
 
 async def _hello(websocket: WebSocket, token: Token) -> wire.Hello:

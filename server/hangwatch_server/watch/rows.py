@@ -34,6 +34,7 @@ def of_node(node: NodeState, history: Mapping[str, NodeHistory], now: datetime) 
         last_seen=now - timedelta(seconds=node.age_s),
         gpu_hours_lost_30d=own.gpu_hours_lost,
         last_incident_at=own.last_incident_at,
+        clock_ahead_s=None if node.clock_ahead_s is None else round(node.clock_ahead_s, 1),
     )
 
 

@@ -315,3 +315,14 @@ def test_attempt_never_falls_and_the_newest_process_holds_the_rank(starts: list[
     assert snapshot is not None
     assert snapshot.ranks[0].beat is not None
     assert snapshot.ranks[0].beat.pid == max(starts)
+
+
+def test_a_clock_that_goes_wrong_is_remembered_from_the_last_hello() -> None:
+    board = MemoryBoard()
+    hello = wire.Hello(protocol=1, node="node-a", version="0", wall_s=1_000.0)
+
+    board.hello("node-a", hello, 0.0, 2.5)
+    assert [node.clock_ahead_s for node in board.nodes(0.0)] == [2.5]
+
+    board.hello("node-a", hello, 1.0)
+    assert [node.clock_ahead_s for node in board.nodes(1.0)] == [None]

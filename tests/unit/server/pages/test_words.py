@@ -69,3 +69,35 @@ def test_each_incident_state_has_words_and_a_mark(state: model.IncidentState) ->
 def test_each_state_has_a_place_and_a_shape_of_its_own() -> None:
     assert set(words.STATE_ORDER) == set(model.State)
     assert len({words.GLYPHS[state] for state in model.State}) == len(model.State)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0 h"), (0.04, "under 0.1 h"), (1.44, "1.4 h"), (1234.4, "1,234 h")],
+)
+def test_hours_are_as_exact_as_people_need(value: float, text: str) -> None:
+    assert words.hours(value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(12, "under 1 min ago"), (61, "1 min ago"), (7300, "2 h ago"), (200_000, "2 d ago")],
+)
+def test_how_long_ago_is_one_unit(seconds: float, text: str) -> None:
+    assert words.ago(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(12, "12 B"), (3_400_000, "3.4 MB"), (85_520_809_984, "85.5 GB")]
+)
+def test_sizes_have_a_fitting_unit(count: int, text: str) -> None:
+    assert words.size(count) == text
+
+
+def test_a_clock_that_goes_wrong_says_which_way() -> None:
+    assert words.skew(2.34) == "clock 2.3 s ahead"
+    assert words.skew(-75.0) == "clock 1 min 15 s behind"
+
+
+def test_invisible_characters_are_left_out_of_names() -> None:
+    assert words.plain("a\u200bb\ufeffc") == "abc"

@@ -11,7 +11,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +22,8 @@ from tests.support.browser import launch
 
 from hangwatch_agent import client
 from hangwatch_server.demo import cases
-from hangwatch_server.demo.stage import Stage, hangwatch, make_folder
+from hangwatch_server.demo.main import open_stage
+from hangwatch_server.demo.stage import Stage, hangwatch
 
 IMAGES = Path(__file__).parents[2] / "docs/images"
 CASE = "dataloader"
@@ -48,19 +48,9 @@ def main() -> int:
 
 
 @contextmanager
-def _stage() -> Iterator[Stage]:
-    with tempfile.TemporaryDirectory(prefix="hangwatch-pictures-") as folder:
-        stage = Stage(make_folder(Path(folder)), client.Client)
-        try:
-            stage.start_server()
-            yield stage
-        finally:
-            stage.stop()
-
-
-@contextmanager
 def _real() -> Iterator[Stage]:
-    with _stage() as stage:
+    with open_stage(client.Client) as stage:
+        stage.start_server()
         stage.start_agents()
         stage.start_job(cases.find(CASE), "gpt-7b")
         yield stage
@@ -68,7 +58,8 @@ def _real() -> Iterator[Stage]:
 
 @contextmanager
 def _simulated() -> Iterator[Stage]:
-    with _stage() as stage:
+    with open_stage(client.Client) as stage:
+        stage.start_server()
         command = [*hangwatch(), "simulate", "--server", stage.url, "--job", "llama-70b"]
         environment = {**os.environ, "HANGWATCH_TOKEN": stage.admin_token}
         with subprocess.Popen([*command, *SIMULATED], env=environment) as process:

@@ -1,7 +1,8 @@
 """Takes the pictures of the documentation: each view, both themes, a real hang and a large job.
 
-`python -m tests.web.screenshots` from the checkout writes docs/images. `--only real` plays a case
-of the demo, which needs torch; `--only simulated` plays 4,096 ranks over the real wire.
+`python -m tests.web.screenshots` from the checkout writes docs/images, and puts them into the tour
+of the pages. `--only real` plays a case of the demo, which needs torch; `--only simulated` plays
+4,096 ranks over the real wire.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -25,7 +27,11 @@ from hangwatch_server.demo import cases
 from hangwatch_server.demo.main import open_stage
 from hangwatch_server.demo.stage import Stage, hangwatch
 
-IMAGES = Path(__file__).parents[2] / "docs/images"
+DOCS = Path(__file__).parents[2] / "docs"
+IMAGES = DOCS / "images"
+TOUR = DOCS / "views.md"
+# A mark in the tour, and below it the picture that an earlier run put there.
+MARK = re.compile(r"<!-- picture ([\w-]+): (.*?) -->\n(?:<picture>.*</picture>\n)?")
 CASE = "dataloader"
 SIMULATED = ("--ranks", "4096", "--nodes", "64", "--fault", "dataloader")
 SIZE = {"width": 1280, "height": 860}
@@ -44,7 +50,23 @@ def main() -> int:
             with _SETS[name]() as stage:
                 _shoot_all(browser, stage, name)
         browser.close()
+    TOUR.write_text(illustrated(TOUR.read_text(encoding="utf-8")), encoding="utf-8")
     return 0
+
+
+def illustrated(text: str) -> str:
+    """The tour with a picture below each mark that one was taken for."""
+    return MARK.sub(_picture, text)
+
+
+def _picture(mark: re.Match[str]) -> str:
+    name, words = mark[1], mark[2]
+    head = f"<!-- picture {name}: {words} -->\n"
+    if not (IMAGES / f"{name}-light.png").exists():
+        return head
+    dark = f'<source media="(prefers-color-scheme: dark)" srcset="images/{name}-dark.png">'
+    light = f'<img alt="{words}" src="images/{name}-light.png">'
+    return f"{head}<picture>{dark}{light}</picture>\n"
 
 
 @contextmanager

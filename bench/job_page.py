@@ -1,0 +1,213 @@
+"""The page of a large job in Chromium: its size, the time until it can be used, and how calmly it
+takes updates. Run `python bench/job_page.py`; prints a table.
+
+The real routes, templates and stream are shown over a made-up board of a job with tensor, data
+and pipeline groups (tests/web/wide.py), so what is measured is the page, not the agents. Updates at
+ten a second are handed to the page's script as the stream would; long tasks are the browser's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import dataclasses
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from playwright.sync_api import Browser, Page, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.support import waiting
+from tests.support.browser import launch
+from tests.web import preview, scenes, wide
+
+from hangwatch_server.model import RankRow
+from hangwatch_server.pages import job_data, rank_grid
+
+SHAPES = {512: wide.SMALL, 4096: wide.LARGE, 16384: wide.LARGEST}
+UPDATES_PER_S = 10
+UPDATES_S = 10
+CALM_S = 20
+LONG_MS = 50
+KB = 1000
+# Notes when the grid is drawn, and every long task; runs before the page's own scripts.
+WATCHING = """
+window.longTasks = [];
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) window.longTasks.push([entry.startTime, entry.duration]);
+}).observe({ type: "longtask", buffered: true });
+new MutationObserver((_, observer) => {
+  if (!document.querySelector("#grid[data-drawn]")) return;
+  window.drawnMs = performance.now();
+  observer.disconnect();
+}).observe(document, { subtree: true, childList: true, attributes: true });
+"""
+# Hands one update after the other to the page; resolves with how long each took, in ms.
+UPDATING = """async ([texts, count, everyMs]) => {
+  const took = [];
+  for (let at = 0; at < count; at += 1) {
+    const startMs = performance.now();
+    document.dispatchEvent(new CustomEvent("data", { detail: { data: texts[at % texts.length] } }));
+    took.push(performance.now() - startMs);
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, everyMs - took[at])));
+  }
+  return took;
+}"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Figures:
+    ranks: int
+    page_kb: float  # packed, as it travelled
+    server_s: float  # until its first byte
+    interactive_s: float  # from then until the grid is drawn and answers
+    load_long_ms: float  # the longest task while it loaded
+    update_ms: float  # the slowest of the updates, within its own task
+    updates_long: int  # tasks over 50 ms while they came
+    delta_kb_s: float  # of the stream, of a healthy job
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ranks", type=int, nargs="*", choices=sorted(SHAPES), default=[*SHAPES])
+    asked = parser.parse_args()
+    print("| ranks | page | server | interactive | longest task | slowest of 100 updates "
+          "| tasks over 50 ms | stream, healthy |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|")
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        for ranks in asked.ranks:
+            print(_row(measure(browser, ranks)), flush=True)
+        browser.close()
+
+
+def measure(browser: Browser, ranks: int) -> Figures:
+    shape = SHAPES[ranks]
+    with _served(wide.scene(shape, is_hung=True)) as (url, _):
+        page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
+        page.add_init_script(WATCHING)
+        page.goto(f"{url}/jobs/{wide.JOB}")  # once for the caches of both sides
+        page.goto(f"{url}/jobs/{wide.JOB}")
+        page.wait_for_function("window.drawnMs !== undefined")
+        timing = page.evaluate("performance.getEntriesByType('navigation')[0].toJSON()")
+        drawn_ms, tasks = page.evaluate("[window.drawnMs, window.longTasks]")
+        took, long = _updates(page, shape)
+        page.context.close()
+    return Figures(
+        ranks=ranks,
+        page_kb=timing["encodedBodySize"] / KB,
+        server_s=timing["responseStart"] / 1000,
+        interactive_s=(drawn_ms - timing["responseStart"]) / 1000,
+        load_long_ms=max((duration for _, duration in tasks), default=0.0),
+        update_ms=max(took),
+        updates_long=long,
+        delta_kb_s=_calm_kb_s(browser, shape),
+    )
+
+
+def _updates(page: Page, shape: wide.Shape) -> tuple[list[float], int]:
+    """Each of ten updates a second changes one rank in a hundred."""
+    rows = wide.scene(shape, is_hung=True).ranks[wide.JOB]
+    texts = [_looks(rows, turn) for turn in range(4)]
+    page.evaluate("window.longTasks.length = 0")
+    everything = [texts, UPDATES_PER_S * UPDATES_S, 1000 / UPDATES_PER_S]
+    took: list[float] = page.evaluate(UPDATING, everything)
+    return took, int(page.evaluate(f"window.longTasks.filter(task => task[1] > {LONG_MS}).length"))
+
+
+def _looks(rows: Sequence[RankRow], turn: int) -> str:
+    changed = [
+        dataclasses.replace(row, state="healthy", waits_in="") if row.rank % 100 == turn else row
+        for row in rows
+    ]
+    grid = rank_grid.pack(changed)
+    return job_data.Changes(job_data.digest(grid)).of(grid, (), 0.0)
+
+
+def _calm_kb_s(browser: Browser, shape: wide.Shape) -> float:
+    """What a healthy job's stream sends once it has begun, while steps and counters go on."""
+    with _served(wide.scene(shape)) as (url, going):
+        page = browser.new_context().new_page()
+        received: list[int] = []
+        session = page.context.new_cdp_session(page)
+        session.send("Network.enable")
+        streams: set[str] = set()
+        session.on("Network.requestWillBeSent", lambda event: _note(event, streams))
+        session.on(
+            "Network.dataReceived",
+            lambda event: (
+                received.append(event["encodedDataLength"])
+                if event["requestId"] in streams
+                else None
+            ),
+        )
+        page.goto(f"{url}/jobs/{wide.JOB}")
+        page.wait_for_selector("#grid[data-drawn]")
+        going.set()
+        page.wait_for_timeout(5_000)  # the first message says all once more
+        received.clear()
+        page.wait_for_timeout(CALM_S * 1000)
+        total = sum(received)
+        page.context.close()
+    return total / KB / CALM_S
+
+
+def _note(event: dict[str, Any], streams: set[str]) -> None:
+    if "/live" in event["request"]["url"]:
+        streams.add(event["requestId"])
+
+
+@contextlib.contextmanager
+def _served(scene: scenes.Scene) -> Iterator[tuple[str, threading.Event]]:
+    """The preview of a scene on a free port; its steps and counters go on once the event is set."""
+    app = preview.build(scene)
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    waiting.until(lambda: server.started, 30, "the preview server starts")
+    going, over = threading.Event(), threading.Event()
+    mover = threading.Thread(target=_move, args=(scene, app, going, over), daemon=True)
+    mover.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}", going
+    finally:
+        over.set()
+        going.set()  # one that was never let go ends as well
+        mover.join()
+        app.state.bus.close()
+        server.should_exit = True
+        thread.join(30)
+        listening.close()
+
+
+def _move(scene: scenes.Scene, app: Any, going: threading.Event, over: threading.Event) -> None:
+    """Every second each group is twelve calls further and the job a step."""
+    going.wait()
+    while not over.wait(1.0):
+        job = scene.jobs[0]
+        scene.jobs[0] = dataclasses.replace(job, step=(job.step or 0) + 1)
+        scene.groups[job.id] = tuple(
+            dataclasses.replace(group, at=(group.at or 0) + 12) for group in scene.groups[job.id]
+        )
+        loop: asyncio.AbstractEventLoop = app.state.loop
+        loop.call_soon_threadsafe(app.state.bus.publish, f"job:{job.id}", {})
+
+
+def _row(figures: Figures) -> str:
+    return (
+        f"| {figures.ranks:,} | {figures.page_kb:.0f} kB | {figures.server_s:.2f} s "
+        f"| {figures.interactive_s:.2f} s | {figures.load_long_ms:.0f} ms "
+        f"| {figures.update_ms:.1f} ms | {figures.updates_long} | {figures.delta_kb_s:.1f} kB/s |"
+    )
+
+
+if __name__ == "__main__":
+    main()

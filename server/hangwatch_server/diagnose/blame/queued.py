@@ -43,7 +43,8 @@ def _is_stuck(looked: Survey, root: Root, rank: int) -> bool:
     mine = [index for index, op in enumerate(root.ops) if rank in op.have]
     if len(mine) < 2 or any(rank in op.absent for op in root.ops):
         return False
-    return waits.is_in_queue_order(looked, root.ops, rank, mine) or _are_begun(root.ops, rank, mine)
+    is_queued = rank in waits.queues(looked, root.ops, {rank: mine})
+    return is_queued or _are_begun(root.ops, rank, mine)
 
 
 def _are_begun(ops: list[PendingOp], rank: int, mine: list[int]) -> bool:

@@ -38,7 +38,7 @@ from hangwatch_server.settings import ServerSettings
 url, port, folder, token = sys.argv[1:]
 serve.run(ServerSettings(
     database_url=url, port=int(port), data_dir=Path(folder), bootstrap_token=token, lease_ttl_s=2.0,
-))
+), origins={})
 """
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+from tests.support import postgres
 
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 60
@@ -76,6 +77,17 @@ def running(
             process.wait()
         assert process.stdout is not None
         process.stdout.close()
+
+
+@contextlib.contextmanager
+def on_fresh_database(migrated: str) -> Iterator[RunningServer]:
+    """`running` on a database and a data folder of its own; `migrated`: the Postgres for tests."""
+    with (
+        postgres.fresh_database(migrated, postgres.TEMPLATE) as url,
+        postgres.data_folder() as folder,
+        running(url, folder) as server,
+    ):
+        yield server
 
 
 def hangwatch() -> list[str]:

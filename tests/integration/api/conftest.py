@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.support import postgres as databases
 from tests.support import running_server, synthetic_agent, waiting
 from tests.support.running_server import RunningServer
 from tests.support.synthetic_agent import SyntheticAgent
@@ -14,11 +13,7 @@ from tests.support.synthetic_agent import SyntheticAgent
 
 @pytest.fixture(scope="session")
 def api_server(migrated: str) -> Iterator[RunningServer]:
-    with (
-        databases.fresh_database(migrated, databases.TEMPLATE) as url,
-        databases.data_folder() as folder,
-        running_server.running(url, folder) as server,
-    ):
+    with running_server.on_fresh_database(migrated) as server:
         yield server
 
 

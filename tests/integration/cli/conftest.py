@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.support import postgres as databases
 from tests.support import running_server, synthetic_agent, waiting
 from tests.support.running_server import RunningServer
 
@@ -17,11 +16,7 @@ Hangwatch = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def cli_server(migrated: str) -> Iterator[RunningServer]:
-    with (
-        databases.fresh_database(migrated, databases.TEMPLATE) as url,
-        databases.data_folder() as folder,
-        running_server.running(url, folder) as server,
-    ):
+    with running_server.on_fresh_database(migrated) as server:
         yield server
 
 

@@ -7,18 +7,13 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.support import postgres as databases
 from tests.support import running_server, synthetic_agent, waiting
 from tests.support.running_server import RunningServer
 
 
 @pytest.fixture(scope="session")
 def house(migrated: str) -> Iterator[RunningServer]:
-    with (
-        databases.fresh_database(migrated, databases.TEMPLATE) as url,
-        databases.data_folder() as folder,
-        running_server.running(url, folder) as server,
-    ):
+    with running_server.on_fresh_database(migrated) as server:
         yield server
 
 

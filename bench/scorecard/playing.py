@@ -17,7 +17,7 @@ from hangwatch_server.demo.stage import RunningJob, Stage, make_folder
 
 
 def play(cases: Sequence[Case], *, at_once: int, asks_peers: bool) -> Iterator[rows.Row]:
-    """One row per case, in their order. However it ends, nothing that it started is left."""
+    """One row per case, as each ends. However this ends, nothing that it started is left."""
     with _stage() as stage:
         answers: dict[str, rows.Peers] = {}
 
@@ -27,9 +27,8 @@ def play(cases: Sequence[Case], *, at_once: int, asks_peers: bool) -> Iterator[r
 
         conductor = Conductor(stage, cases, witness, at_once=at_once)
         try:
-            for case in cases:
-                outcome = conductor.outcome(case.name)
-                yield rows.of_outcome(outcome, answers.get(case.name))
+            for outcome in conductor.outcomes():
+                yield rows.of_outcome(outcome, answers.get(outcome.case.name))
         finally:
             conductor.abandon()
             stage.stop()

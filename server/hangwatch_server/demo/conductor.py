@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,6 +72,11 @@ class Conductor:
 
     def outcome(self, name: str) -> Outcome:
         return self._outcomes[name].result()
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Each case's as it comes, the quickest first."""
+        for ended in as_completed(self._outcomes.values()):
+            yield ended.result()
 
     def abandon(self) -> None:
         """Start no more cases, and let those that play end soon with what they have."""

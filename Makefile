@@ -34,8 +34,9 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.torch
 demo: $(VENV)/.demo
 	$(BIN)/hangwatch demo $(ARGS)
 
+# Most tests wait: for a server, a browser, a hang. Two processes share them.
 test: check
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,9 +16,20 @@ settings.register_profile("same", settings.get_profile("search"), derandomize=Tr
 settings.load_profile("same")
 
 
+FOLDER = Path(__file__).parent
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests last: Playwright keeps an event loop running, and then none can be started."""
-    items.sort(key=lambda item: "tests/web/" in item.nodeid)
+    """Browser tests last: Playwright keeps an event loop running, and then none can be started.
+
+    Where several processes share the tests, each file is one's own, for the servers it starts; so
+    is all of acceptance, which has one stage.
+    """
+    items.sort(key=lambda item: item.path.is_relative_to(FOLDER / "web"))
+    for item in items:
+        folder = item.path.relative_to(FOLDER).parts[0]
+        name = folder if folder == "acceptance" else str(item.path.relative_to(FOLDER))
+        item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -18,7 +18,10 @@ from hangwatch_agent.process import Identity
 from hangwatch_agent.records import Record
 
 MAX_STACKS = 10_000  # processes remembered, of which a node sees some hundreds per job
+NEW_S = 10.0
 RUN_DIR_NAME = "HANGWATCH_RUN_DIR"
+
+Image = tuple[int, int, int]  # pid, start and addresses: another once it runs another program
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,9 @@ def from_record(
     if not _is_possible(rank, world_size):
         return None
     table.add_with_ancestors(processes, proc, identity.pid)
-    arguments = proc.arguments(identity.pid)
-    if payload.script:  # a spawned rank's command line names multiprocessing, not the script
-        arguments = ("python", payload.script)
+    # A spawned rank's command line names multiprocessing, not the script.
+    script = payload.script
+    arguments = ("python", script) if script else proc.arguments(identity.pid)
     return Candidate(
         identity=identity,
         rank=rank,
@@ -120,28 +123,23 @@ class BareFinder:
         self._proc = proc
         self._run_dir = str(run_dir)
         self._adopt = adopt
-        self._seen: dict[tuple[int, int], Candidate | None] = {}
+        self._seen: dict[Image, Candidate | None] = {}
         self._by_stack: dict[int, Identity] = {}  # the oldest process with that address
 
     def find(self, processes: table.Table) -> list[Candidate]:
         """Candidates among all processes of `processes`; forgets those that are gone."""
-        seen = {}
+        seen: dict[Image, Candidate | None] = {}
+        new_ticks = max(processes.by_start, default=0) - NEW_S * procfs.TICKS_PER_S
         for stat in processes.by_pid.values():
-            key = (stat.pid, stat.start_ticks)
+            image = stat.pid, stat.start_ticks, stat.stack_start
+            candidate = self._seen.get(image)
             # A fork shows its parent's environment until it execs: look again while new.
-            if self._seen.get(key) is None and (
-                key not in self._seen or self._is_new(stat, processes)
-            ):
-                seen[key] = self._inspect(stat, processes)
-            else:
-                seen[key] = self._seen[key]
+            is_doubtful = image not in self._seen or stat.start_ticks > new_ticks
+            if candidate is None and is_doubtful:
+                candidate = self._inspect(stat, processes)
+            seen[image] = candidate
         self._seen = seen
         return [candidate for candidate in seen.values() if candidate is not None]
-
-    @staticmethod
-    def _is_new(stat: procfs.Stat, processes: table.Table) -> bool:
-        newest = max(processes.by_start, default=0)
-        return stat.start_ticks > newest - 10 * procfs.TICKS_PER_S
 
     def _inspect(self, stat: procfs.Stat, processes: table.Table) -> Candidate | None:
         if "python" not in stat.name and not children.is_python(

@@ -21,7 +21,7 @@ from hangwatch_agent.spawned import SpawnFinder
 
 KEEP_GONE_S = 600.0
 FACTS_EVERY_S = 1.0
-RECORD_DUE_S = 0.9  # the probe writes once a second
+RECORD_DUE_S = 1.0  # the probe writes once a second
 UNREADABLE_GRACE_S = 10.0
 
 
@@ -79,7 +79,8 @@ class Node:
         resolve: Callable[[str], str],
     ) -> None:
         self._proc = proc
-        self._run_dir = run_dir
+        self._folder = records.Folder(run_dir)
+        self._scanner = table.Scanner(proc)
         self._bare = discover.BareFinder(proc, run_dir, adopt)
         self.spawned = SpawnFinder(proc, adopt)
         self._boot_id = boot_id
@@ -116,7 +117,7 @@ class Node:
 
     def scan(self, now_s: float) -> None:
         """Look through /proc and the run dir for what is new, and collect what is long over."""
-        self._table = table.scan(self._proc)
+        self._table = self._scanner.scan(procfs.ticks_now())
         self._bare_found = [*self._bare.find(self._table), *self.spawned.find(self._table)]
         self._update(now_s)
         for item in self._tracked.values():
@@ -124,13 +125,12 @@ class Node:
                 below = children.descendants(item.identity.pid, self._table.by_parent)
                 item.process.offspring.adopt(below)
                 self._below_ranks.update((stat.pid, stat.start_ticks) for stat in below)
-        alive = {(stat.pid, stat.start_ticks) for stat in self._table.by_pid.values()}
-        self._below_ranks &= alive
+        self._below_ranks = {key for key in self._below_ranks if self._table.holds(*key)}
         self._collect(now_s)
 
     def poll(self, now_s: float, now_ns: int) -> None:
         """Read the records that are due, and once a second the facts of each process."""
-        paths = set(records.scan(self._run_dir))
+        paths = set(self._folder.paths(time.time()))
         has_changed = any(path not in self._records for path in paths - self._unclaimed.keys())
         for path in paths & self._records.keys():
             has_changed |= self._read_again(path, now_ns)
@@ -248,7 +248,7 @@ class Node:
         )
 
     def _claim_new(self, now_s: float) -> None:
-        for path in records.scan(self._run_dir):
+        for path in self._folder.paths(time.time()):
             if path in self._records:
                 continue
             record = records.read(path)

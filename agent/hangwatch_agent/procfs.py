@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 MAX_READ = 256 * 1024
 MEMORY_TIMEOUT_S = 0.25  # microseconds are usual
@@ -23,8 +25,7 @@ T = TypeVar("T")
 _READ_ERRORS = (FileNotFoundError, ProcessLookupError, PermissionError, NotADirectoryError)
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(msgspec.Struct, frozen=True, gc=False):
     """The fields of /proc/PID/stat that matter here."""
 
     pid: int

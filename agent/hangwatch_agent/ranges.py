@@ -26,6 +26,8 @@ def text(ranks: Iterable[int]) -> str:
     return ",".join(parts)
 
 
+# Every heartbeat asks for every group of every rank; the answers hardly ever change.
+@lru_cache(maxsize=4096)
 def size(spec: str) -> int:
     """About how many ranks `spec` lists, repeats included, without listing them."""
     return sum(
@@ -34,7 +36,6 @@ def size(spec: str) -> int:
     )
 
 
-# Every heartbeat asks for every group of every rank; the answers hardly ever change.
 @lru_cache(maxsize=4096)
 def sorted_text(spec: str) -> str | None:
     """Range text of the ranks in `spec`, in whatever order; None when it cannot be read."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 
@@ -101,21 +102,46 @@ def group_infos(
     left = MAX_MEMBERS
     for group in groups:
         left -= ranges.size(group.ranks)
-        members = ranges.sorted_text(group.ranks) if left >= 0 else None
-        if not members or _last(members) >= wire.MAX_WORLD_SIZE:
-            continue
-        name = group.name[:200]
-        infos[group.name, group.epoch] = wire.GroupInfo(
-            gid=wire.gid_of(launch, name, members, group.epoch),
-            launch=launch,
-            name=name,
-            description=group.description[:200],
-            backend=group.backend[:50],
-            ranks=members,
-            epoch=group.epoch,
-            timeout_s=_timeout_s(group.timeout_s),
-        )
+        info = None
+        if left >= 0:
+            info = _info(
+                launch,
+                group.name[:200],
+                group.epoch,
+                group.ranks,
+                group.description[:200],
+                group.backend[:50],
+                _timeout_s(group.timeout_s),
+            )
+        if info is not None:
+            infos[group.name, group.epoch] = info
     return infos
+
+
+# Every heartbeat describes every group of every rank; the descriptions hardly ever change.
+@lru_cache(maxsize=4096)
+def _info(
+    launch: str,
+    name: str,
+    epoch: int,
+    spec: str,
+    description: str,
+    backend: str,
+    timeout_s: float | None,
+) -> wire.GroupInfo | None:
+    members = ranges.sorted_text(spec)
+    if not members or _last(members) >= wire.MAX_WORLD_SIZE:
+        return None
+    return wire.GroupInfo(
+        gid=wire.gid_of(launch, name, members, epoch),
+        launch=launch,
+        name=name,
+        description=description,
+        backend=backend,
+        ranks=members,
+        epoch=epoch,
+        timeout_s=timeout_s,
+    )
 
 
 def _last(members: str) -> int:

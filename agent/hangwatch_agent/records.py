@@ -14,7 +14,7 @@ import stat
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ NAME = re.compile(r"\d{1,10}\.\d{1,20}\.record")
 MAX_FILES = 4096  # of one run dir; more than any node has ranks
 MAX_FILE_BYTES = 1024 * 1024
 MAX_SLOTS = 4
+SETTLED_S = 2.0
 TRIES = 4  # a reader meets a writer once per second at most
 
 _decode_record = msgspec.json.Decoder(RecordPayload)
@@ -58,6 +59,15 @@ class _Header:
     start_ticks: int
 
 
+class _Slot(NamedTuple):
+    """Where a payload lies, and its checksum."""
+
+    beat: int
+    offset: int
+    length: int
+    crc: int
+
+
 class _UnreadableError(Exception):
     """Why a record cannot be read, in words."""
 
@@ -70,6 +80,29 @@ def scan(run_dir: Path) -> list[Path]:
     except OSError:
         return []
     return [run_dir / name for name in sorted(names)[:MAX_FILES]]
+
+
+class Folder:
+    """The record files of a run dir, listed anew only when the folder has changed."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._run_dir = run_dir
+        self._seen: tuple[int, ...] = ()
+        self._paths: list[Path] = []
+
+    def paths(self, wall_s: float) -> list[Path]:
+        """As `scan` gives them; `wall_s` is the time now on the clock of the files."""
+        try:
+            info = os.stat(self._run_dir)
+        except OSError:
+            info = None
+        seen = (info.st_dev, info.st_ino, info.st_mtime_ns) if info else ()
+        if not seen or seen != self._seen:
+            self._paths = scan(self._run_dir)
+            # Files that come within one tick of that clock all leave the same time behind.
+            is_settled = info is not None and info.st_mtime < wall_s - SETTLED_S
+            self._seen = seen if is_settled else ()
+        return self._paths
 
 
 def read(path: Path) -> Record:
@@ -101,9 +134,8 @@ def _parse(path: Path, uid: int, handle: int) -> Record:
     mark: ExitPayload | None = None
     problem = ""
     for _ in range(TRIES):
-        data = os.pread(handle, header.total_size, 0)
-        found, problem = _newest(header, data)
-        mark = _exit_mark(header, data)
+        found, problem = _newest(header, handle)
+        mark = _exit_mark(header, handle)
         if found is not None:
             break
     if found is None and header.version > record.FORMAT_VERSION:
@@ -135,36 +167,44 @@ def _header(data: bytes) -> _Header:
     return header
 
 
-def _newest(header: _Header, data: bytes) -> tuple[RecordPayload | None, str]:
+def _newest(header: _Header, handle: int) -> tuple[RecordPayload | None, str]:
     """The valid payload with the highest beat, or None and the reason."""
-    whole = []
-    for index in range(header.slots):
-        offset = header.header_size + header.exit_size + index * header.slot_size
-        slot = _slot(data, offset, header.slot_size)
-        if slot is not None:
-            whole.append(slot)
+    begin = header.header_size + header.exit_size
+    slots = (
+        _slot(handle, begin + index * header.slot_size, header.slot_size)
+        for index in range(header.slots)
+    )
     problem = "record holds no complete beat yet"
-    for _, text in sorted(whole, key=lambda slot: slot[0], reverse=True):
-        found, problem = _decoded(_decode_record, text)
-        if found is not None:
-            return found, ""
+    for slot in sorted(filter(None, slots), key=lambda slot: slot.beat, reverse=True):
+        text = _text(handle, slot)
+        if text is not None:
+            found, problem = _decoded(_decode_record, text)
+            if found is not None:
+                return found, ""
     return None, problem
 
 
-def _exit_mark(header: _Header, data: bytes) -> ExitPayload | None:
-    slot = _slot(data, header.header_size, header.exit_size)
-    return None if slot is None else _decoded(_decode_exit, slot[1])[0]
+def _exit_mark(header: _Header, handle: int) -> ExitPayload | None:
+    slot = _slot(handle, header.header_size, header.exit_size)
+    text = _text(handle, slot) if slot else None
+    return None if text is None else _decoded(_decode_exit, text)[0]
 
 
-def _slot(data: bytes, offset: int, size: int) -> tuple[int, bytes] | None:
-    """(beat, payload) of a slot that is whole: not being written, and its checksum fits."""
-    if len(data) < offset + size:
+def _slot(handle: int, offset: int, size: int) -> _Slot | None:
+    """The slot at `offset`, unless it is empty or being written."""
+    head = os.pread(handle, record.SLOT.size, offset)
+    if len(head) < record.SLOT.size:
         return None
-    sequence, beat, length, crc = record.SLOT.unpack_from(data, offset)
+    sequence, beat, length, crc = record.SLOT.unpack(head)
     if sequence == 0 or sequence % 2 or not 0 < length <= size - record.SLOT.size:
         return None
-    text = data[offset + record.SLOT.size : offset + record.SLOT.size + length]
-    return (beat, text) if zlib.crc32(text) == crc else None
+    return _Slot(beat, offset + record.SLOT.size, length, crc)
+
+
+def _text(handle: int, slot: _Slot) -> bytes | None:
+    """What a slot holds; None where it was written to meanwhile, or is torn."""
+    text = os.pread(handle, slot.length, slot.offset)
+    return text if len(text) == slot.length and zlib.crc32(text) == slot.crc else None
 
 
 def _decoded(decoder: msgspec.json.Decoder[P], text: bytes) -> tuple[P | None, str]:

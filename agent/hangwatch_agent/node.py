@@ -61,6 +61,11 @@ class Tracked:
         has_socket = bool(self.record.payload.socket)
         return self.candidate.record.with_suffix(".sock") if has_socket else None
 
+    def is_moving(self, now_ns: int) -> bool:
+        """Whether it has made a call just now, as far as its probe sees them."""
+        payload = self.record.payload if self.record else None
+        return payload is not None and ranks.is_moving(payload, now_ns)
+
     def is_silent(self, now_ns: int) -> bool:
         payload = self.record.payload if self.record else None
         return payload is not None and ranks.is_silent(payload, now_ns)
@@ -140,7 +145,7 @@ class Node:
         for item in self._tracked.values():
             if is_due or item.process.state == "?":
                 mark = item.record.exit if item.record else None
-                item.facts = item.process.observe(now_s, mark)
+                item.facts = item.process.observe(now_s, mark, is_moving=item.is_moving(now_ns))
         if is_due:
             self._facts_at_s = now_s
 

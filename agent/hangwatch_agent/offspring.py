@@ -13,6 +13,8 @@ from hangwatch_agent import children, procfs, wire
 from hangwatch_agent.shares import Share
 
 THREADS_EVERY_S = 5.0  # the lists of a process's other threads are many
+# Of a rank that goes on: nobody asks what its children do until it has stood still for longer.
+MOVING_EVERY_S = 5.0
 
 
 @dataclass
@@ -35,6 +37,8 @@ class Offspring:
         self._pid = pid
         self._arguments = arguments
         self._asked_threads_s = float("-inf")
+        self._looked_s = float("-inf")
+        self._seen: tuple[wire.ChildFacts, ...] = ()
 
     def adopt(self, below: list[procfs.Stat]) -> None:
         """Take the descendants from a scan of /proc, keeping the history of known ones."""
@@ -46,12 +50,21 @@ class Offspring:
                 child = self._new(stat)
             self.known[stat.pid] = child
 
-    def observe(self, now_s: float, *, is_waiting: bool) -> tuple[wire.ChildFacts, ...]:
+    def observe(
+        self, now_s: float, *, is_waiting: bool, is_moving: bool = False
+    ) -> tuple[wire.ChildFacts, ...]:
         """The facts at `now_s` (monotonic), also of children that started just now.
 
         `is_waiting`: the rank's main thread hardly runs, perhaps because it waits for one of them,
-        which another of its threads may have started.
+        which another of its threads may have started. `is_moving`: the rank goes on all the same;
+        then the facts may be some seconds old.
         """
+        if not is_moving or now_s - self._looked_s >= MOVING_EVERY_S:
+            self._looked_s = now_s
+            self._seen = self._look(now_s, is_waiting)
+        return self._seen
+
+    def _look(self, now_s: float, is_waiting: bool) -> tuple[wire.ChildFacts, ...]:
         is_thorough = is_waiting and now_s - self._asked_threads_s >= THREADS_EVERY_S
         if is_thorough:
             self._asked_threads_s = now_s

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from hangwatch_agent import procfs, wire
+from hangwatch_agent import held, procfs, wire
 from hangwatch_agent.offspring import Offspring
 from hangwatch_agent.payload import ExitPayload
 from hangwatch_agent.shares import Share, Stillness
@@ -54,9 +54,10 @@ class Process:
         self.gone_at_s: float | None = None
         self.alive_at_ticks: int | None = None  # last seen so; on the clock that start_ticks is on
         self._proc = proc
+        self._files = held.Files(proc.root / str(identity.pid))
         self._error_file = error_file
         self._error_text = ""
-        self._main_share = Share()
+        self._main_share = Share(per_s=1e9)
         self._main_delay = Share(per_s=1e9)
         self._main_stillness = Stillness()
         self._ended_share = Share()
@@ -84,14 +85,20 @@ class Process:
         if stat is not None and stat.start_ticks == self.identity.start_ticks:
             self._note_zombie(stat)
 
-    def observe(self, now_s: float, mark: ExitPayload | None) -> wire.ProcessFacts:
-        """The facts at `now_s` (monotonic); `mark` is the record's exit mark, if it has one."""
+    def observe(
+        self, now_s: float, mark: ExitPayload | None, *, is_moving: bool = False
+    ) -> wire.ProcessFacts:
+        """The facts at `now_s` (monotonic); `mark` is the record's exit mark, if it has one.
+
+        `is_moving`: the probe sees the rank go on, so that its children are looked at less often.
+        """
         if not self.is_gone:
-            stat = self._proc.stat(self.identity.pid)
+            stat = procfs.parse_stat(self._files.read("stat"))
             if stat is None or stat.start_ticks != self.identity.start_ticks:
                 self.gone_at_s = now_s
+                self._files.close()
             else:
-                self._last = self._facts(stat, now_s)
+                self._last = self._facts(stat, now_s, is_moving)
                 if self._last.state not in "ZX":
                     self.alive_at_ticks = procfs.ticks_now()
         if self.is_gone or self._last.state in "ZX":
@@ -104,30 +111,35 @@ class Process:
             return facts
         return msgspec.structs.replace(facts, wchan=self._proc.wchan(self.identity.pid)[:64])
 
-    def _facts(self, stat: procfs.Stat, now_s: float) -> wire.ProcessFacts:
-        pid = self.identity.pid
+    def _facts(self, stat: procfs.Stat, now_s: float, is_moving: bool) -> wire.ProcessFacts:
         self._note_zombie(stat)
-        main = self._proc.main_thread(pid) or stat
-        ran = self._proc.main_schedule(pid)
-        main_share = self._main_share.add(now_s, main.cpu_ticks)
+        read = self._files.read
+        ran = procfs.parse_schedule(read(f"task/{self.identity.pid}/schedstat"))
+        main_ns = ran.ran_ns if ran else self._main_ns(stat)
+        main_share = self._main_share.add(now_s, main_ns)
         is_waiting = (main_share or 0.0) < WAITS_SHARE
         return wire.ProcessFacts(
-            # The main thread's state: it is the one that trains. A stop concerns all threads.
-            state=stat.state if stat.state in "ZXTt" else main.state,
-            wchan=self._proc.wchan(pid)[:64],
+            # The main thread's, in this file too: it is the one that trains.
+            state=stat.state,
+            wchan=procfs.parse_wchan(read("wchan"))[:64],
             cpu_s=stat.cpu_ticks / procfs.TICKS_PER_S,
-            main_cpu_s=main.cpu_ticks / procfs.TICKS_PER_S,
+            main_cpu_s=main_ns / 1e9,
             main_cpu_share=main_share,
-            main_still_s=self._still_s(now_s, ran, main) if ran else None,
+            main_still_s=self._still_s(now_s, ran, stat) if ran else None,
             main_delay_share=self._main_delay.add(now_s, ran.delay_ns) if ran else None,
-            io_bytes=self._proc.io_bytes(pid),
+            io_bytes=procfs.parse_io(read("io")),
             threads=stat.threads,
-            children=self.offspring.observe(now_s, is_waiting=is_waiting),
+            children=self.offspring.observe(now_s, is_waiting=is_waiting, is_moving=is_moving),
             ended_share=self._ended_share.add(now_s, stat.waited_ticks),
         )
 
-    def _still_s(self, now_s: float, ran: procfs.Schedule, main: procfs.Stat) -> float:
-        return self._main_stillness.add(now_s, ran.ran_ns, is_ready=main.state == "R")
+    def _main_ns(self, stat: procfs.Stat) -> int:
+        """CPU time of the main thread where the kernel keeps no statistics of its schedule."""
+        main = self._proc.main_thread(self.identity.pid) or stat
+        return main.cpu_ticks * 10**9 // procfs.TICKS_PER_S
+
+    def _still_s(self, now_s: float, ran: procfs.Schedule, stat: procfs.Stat) -> float:
+        return self._main_stillness.add(now_s, ran.ran_ns, is_ready=stat.state == "R")
 
     def _note_zombie(self, stat: procfs.Stat) -> None:
         # The kernel shows status 0 of processes that we may not inspect: then it is unknown.

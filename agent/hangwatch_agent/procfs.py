@@ -22,7 +22,7 @@ MEMORY_TIMEOUT_S = 0.25  # microseconds are usual
 MAX_STUCK = 16
 MAX_THREADS = 512  # of one process, whose children are asked for
 T = TypeVar("T")
-_READ_ERRORS = (FileNotFoundError, ProcessLookupError, PermissionError, NotADirectoryError)
+READ_ERRORS = (FileNotFoundError, ProcessLookupError, PermissionError, NotADirectoryError)
 
 
 class Stat(msgspec.Struct, frozen=True, gc=False):
@@ -105,6 +105,11 @@ def parse_capabilities(status: str) -> int:
     return 0
 
 
+def parse_wchan(text: str) -> str:
+    """The kernel function that it sleeps in, "" where it does not, or that may not be read."""
+    return "" if text == "0" else text
+
+
 def parse_io(text: str) -> int | None:
     """Bytes read and written by system calls, whatever they went to (rchar + wchar)."""
     total = 0
@@ -166,10 +171,6 @@ class Procfs:
         text = self._text(f"{pid}/task/{pid}/stat")
         return parse_stat(text) if text else None
 
-    def main_schedule(self, pid: int) -> Schedule | None:
-        """None also where the kernel keeps no such statistics."""
-        return parse_schedule(self._text(f"{pid}/task/{pid}/schedstat") or "")
-
     def children(self, pid: int, *, of_all_threads: bool) -> list[int]:
         """The pids of its children now, as far as the kernel lists them; cheap beside a scan.
 
@@ -186,8 +187,7 @@ class Procfs:
             return []
 
     def wchan(self, pid: int) -> str:
-        text = self._text(f"{pid}/wchan") or ""
-        return "" if text == "0" else text
+        return parse_wchan(self._text(f"{pid}/wchan") or "")
 
     def io_bytes(self, pid: int) -> int | None:
         return parse_io(self._text(f"{pid}/io") or "")
@@ -258,7 +258,7 @@ class Procfs:
     def _read(self, path: str) -> bytes | None:
         try:
             descriptor = os.open(f"{self._root}/{path}", os.O_RDONLY | os.O_CLOEXEC)
-        except _READ_ERRORS:
+        except READ_ERRORS:
             return None
         try:
             return _read_all(descriptor)

@@ -21,6 +21,7 @@ from hangwatch_agent.payload import (
 )
 
 SILENT_AFTER_S = 3.0  # the probe writes once a second; two missed beats may be a busy node
+MOVING_S = 3.0
 MAX_SIZES = 32
 MAX_TIMEOUT_S = 365 * 86_400.0
 MAX_SITE = 200
@@ -56,6 +57,14 @@ class Translated:
 def is_silent(payload: RecordPayload, now_ns: int) -> bool:
     """True when the probe's thread has missed its last beats."""
     return _age(payload.at_ns, now_ns) > SILENT_AFTER_S
+
+
+def is_moving(payload: RecordPayload, now_ns: int) -> bool:
+    """True when a counter has moved within the last seconds."""
+    limit_ns = MOVING_S * 1e9
+    return any(
+        group.counter and 0 <= now_ns - group.moved_ns < limit_ns for group in payload.groups
+    )
 
 
 def bare(position: Position, process: wire.ProcessFacts, waits_for_probe: bool) -> Translated:

@@ -21,7 +21,7 @@ import msgspec
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
-from hangwatch_agent import fitting, logs, ranks, wire
+from hangwatch_agent import fitting, logs, ranks, rhythm, wire
 from hangwatch_agent.errors import AgentError, RefusedError, SettingsError
 from hangwatch_agent.spool import Clock, Spool, key_of
 
@@ -232,7 +232,7 @@ class Link:
             await self._send(socket, self._heartbeat())
             self._drop(loop.time() - started_s)
             try:
-                async with asyncio.timeout(self._interval_s):
+                async with asyncio.timeout(rhythm.wait_s(self._interval_s, loop.time())):
                     await self._beat_due.wait()
             except TimeoutError:
                 continue

@@ -7,7 +7,6 @@ for the server to say.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import resource
 import secrets
@@ -15,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from hangwatch_agent import wire
+from hangwatch_agent import rhythm, wire
 from hangwatch_agent.captures import Captures
 from hangwatch_agent.discover import RUN_DIR_NAME
 from hangwatch_agent.node import Node, Tracked
@@ -137,7 +136,7 @@ class Sampler:
         while True:
             if self._is_wanted():
                 await self.turn(time.monotonic())
-            await asyncio.sleep(TICK_S)
+            await rhythm.rest(TICK_S)
 
     async def turn(self, now_s: float) -> None:
         """One look, if one is due."""

@@ -14,7 +14,7 @@ import signal
 import time
 from collections.abc import Callable, Coroutine, Iterator
 
-from hangwatch_agent import identity, logs, permissions, process, recorder, wire
+from hangwatch_agent import identity, logs, permissions, process, recorder, rhythm, wire
 from hangwatch_agent.captures import Captures
 from hangwatch_agent.errors import AgentError, SettingsError
 from hangwatch_agent.gpu import Gpus
@@ -27,7 +27,7 @@ from hangwatch_agent.settings import AgentSettings
 from hangwatch_agent.spool import Spool
 from hangwatch_agent.stacks import Stacks
 
-POLL_S = 0.25
+POLL_S = rhythm.TICK_S
 SCAN_S = 2.0
 # A scan that takes t of CPU time is made every 200 t at most: 0.5 % of a core on any node. It may
 # last far longer on a busy one, where scans would come far too seldom if that counted.
@@ -141,13 +141,13 @@ class Service:
             if material != self._material:
                 self._material = material
                 link.beat_now()
-            await asyncio.sleep(POLL_S)
+            await rhythm.rest(POLL_S)
 
     async def _scan(self) -> None:
         while True:
             before_s = time.thread_time()
             self._node.scan(time.monotonic())
-            await asyncio.sleep(scan_pause_s(time.thread_time() - before_s))
+            await rhythm.rest(scan_pause_s(time.thread_time() - before_s))
 
     async def _ping(self) -> None:
         """Ask the worker sockets of ranks whose probe fell silent; nobody else is disturbed."""
@@ -162,7 +162,7 @@ class Service:
                     item.socket_answers = None
             for item, answer in zip(silent, answers, strict=True):
                 item.socket_answers = answer
-            await asyncio.sleep(PING_EVERY_S)
+            await rhythm.rest(PING_EVERY_S)
 
     def _accept(self, command: wire.TakeCapture) -> None:
         try:

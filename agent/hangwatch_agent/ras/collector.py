@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from hangwatch_agent import logs, procfs, wire
+from hangwatch_agent import logs, procfs, rhythm, wire
 from hangwatch_agent.errors import RasError
 from hangwatch_agent.node import Tracked
 from hangwatch_agent.ras import address, answer, protocol, status, text
@@ -92,7 +92,7 @@ class Collector:
         async with asyncio.TaskGroup() as group:
             while True:
                 self._begin(group)
-                await asyncio.sleep(TICK_S)
+                await rhythm.rest(TICK_S)
 
     def _begin(self, group: asyncio.TaskGroup) -> None:
         now_s = self._clock()

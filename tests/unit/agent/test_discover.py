@@ -80,6 +80,9 @@ class OneJob(Procfs):
     def arguments(self, pid: int) -> tuple[str, ...]:
         return ("python", "train.py")
 
+    def executable(self, pid: int) -> str:
+        return ""
+
 
 def process(pid: int, stack_start: int) -> Stat:
     return Stat(pid, "python", "S", 1, 0, 1, pid, 0, stack_start)
@@ -104,6 +107,15 @@ def test_process_started_after_a_rank_is_a_rank_of_its_own() -> None:
 
     assert found(finder, process(10, 7000)) == {10}
     assert found(finder, process(11, 8000)) == {11}
+
+
+def test_old_process_that_becomes_another_program_is_looked_at_again() -> None:
+    finder = BareFinder(OneJob(), Path("/r"), adopt=True)
+    shell = Stat(10, "node_exporter", "S", 1, 0, 1, 10, 0, 7000)
+    newest = process(5000, 9000)
+
+    assert found(finder, shell, newest) == {5000}
+    assert found(finder, process(10, 8000), newest) == {10, 5000}
 
 
 def test_processes_whose_addresses_are_hidden_stay_candidates() -> None:

@@ -134,3 +134,27 @@ def test_runaway_fork_is_followed_up_to_the_limit_only() -> None:
         machine.add(pid)
 
     assert len(pids(of(machine), 1.0)) == children.MAX_CHILDREN
+
+
+def test_children_of_a_rank_that_goes_on_are_looked_at_every_few_seconds() -> None:
+    machine = Machine()
+    offspring = of(machine)
+    offspring.observe(1.0, is_waiting=False, is_moving=True)
+    machine.add(20)
+
+    seen = [
+        bool(offspring.observe(1.0 + second, is_waiting=False, is_moving=True))
+        for second in range(1, 6)
+    ]
+
+    assert seen == [False, False, False, False, True]
+
+
+def test_children_are_looked_at_at_once_when_their_rank_stands_still() -> None:
+    machine = Machine()
+    offspring = of(machine)
+    offspring.observe(1.0, is_waiting=True, is_moving=True)
+    machine.add(20)
+
+    assert offspring.observe(2.0, is_waiting=True, is_moving=True) == ()
+    assert pids(offspring, 3.0) == [20]

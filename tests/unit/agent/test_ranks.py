@@ -181,3 +181,16 @@ def test_only_a_timeout_that_can_come_to_pass_is_passed_on(
     (info,) = ranks.group_infos([group], "job").values()
 
     assert info.timeout_s == expected
+
+
+@pytest.mark.parametrize(
+    ("moved_s", "counter", "is_moving"),
+    [(1.0, 5, True), (4.0, 5, False), (1.0, 0, False), (-9.0, 5, False)],
+    ids=["just now", "some seconds ago", "no call yet", "a time that is yet to come"],
+)
+def test_rank_goes_on_while_a_counter_has_moved_within_seconds(
+    moved_s: float, counter: int, is_moving: bool
+) -> None:
+    moved = group(counter=counter, moved_ns=NOW - int(moved_s * SECOND))
+
+    assert ranks.is_moving(record(groups=[moved]), NOW) is is_moving

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import time
 from pathlib import Path
 
 import pytest
@@ -187,3 +188,40 @@ def test_fifo_named_like_a_record_does_not_block(tmp_path: Path) -> None:
     found = records.read(tmp_path / "12.34.record")
 
     assert found.problem == "record is not a regular file"
+
+
+def test_folder_shows_what_came_and_went_also_within_one_tick_of_its_clock(tmp_path: Path) -> None:
+    folder = records.Folder(tmp_path)
+    path = tmp_path / "1.1.record"
+    before = folder.paths(time.time())
+    stamp = tmp_path.stat().st_mtime_ns
+
+    path.touch()
+    os.utime(tmp_path, ns=(stamp, stamp))
+
+    assert before == []
+    assert folder.paths(time.time()) == [path]
+    path.unlink()
+    assert folder.paths(time.time()) == []
+
+
+def test_folder_that_has_not_changed_for_seconds_is_not_listed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "1.1.record"
+    path.touch()
+    folder = records.Folder(tmp_path)
+    later_s = time.time() + records.SETTLED_S + 1
+    folder.paths(later_s)
+    with monkeypatch.context() as patched:
+        patched.setattr(records, "scan", lambda run_dir: pytest.fail("it is listed again"))
+        again = folder.paths(later_s)
+    (tmp_path / "2.2.record").touch()
+    os.utime(tmp_path, ns=(1, 1))
+
+    assert again == [path]
+    assert len(folder.paths(later_s)) == 2
+
+
+def test_folder_that_is_not_there_holds_no_records(tmp_path: Path) -> None:
+    assert records.Folder(tmp_path / "absent").paths(time.time()) == []

@@ -3,10 +3,11 @@
 The ranks are real processes that write real records with the probe's own writer at 1 Hz, as a
 training step would move them; the server is a WebSocket endpoint that accepts every frame. Run:
 
-    python bench/agent_cost.py [--ranks 8] [--seconds 60]
+    python bench/agent_cost.py [--ranks 8] [--children 0] [--seconds 60]
 
-It prints a table; the bars are 1 % of one core and 60 MB of resident memory. The share includes
-everything the agent does in steady state; start-up is left out, since it is paid once per boot.
+`--children` gives each rank so many idle child processes, as a data loader does. It prints a table;
+the bars are 1 % of one core and 60 MB of resident memory. The share includes everything the agent
+does in steady state; start-up is left out, since it is paid once per boot.
 """
 
 from __future__ import annotations
@@ -68,8 +69,10 @@ def payload(rank: int, world: int, beat: int) -> dict[str, object]:
     }
 
 
-def be_a_rank(run_dir: str, rank: int, world: int) -> None:
+def be_a_rank(run_dir: str, rank: int, world: int, children: int) -> None:
     """Write a record once a second until killed."""
+    for _ in range(children):
+        subprocess.Popen(["sleep", "infinity"])
     pid = os.getpid()
     writer = record.Writer(run_dir, pid, record.start_ticks(pid))
     beat = 0
@@ -123,7 +126,7 @@ def rss_mb(pid: int) -> float:
     raise LookupError(f"process {pid} has no VmRSS")
 
 
-async def measure(ranks: int, seconds: float) -> None:
+async def measure(ranks: int, children: int, seconds: float) -> None:
     sink = Sink()
     with (
         tempfile.TemporaryDirectory(prefix="hangwatch-bench-") as folder,
@@ -132,7 +135,8 @@ async def measure(ranks: int, seconds: float) -> None:
         async with serve(sink.handle, "127.0.0.1", 0, max_size=wire.MAX_FRAME_BYTES) as server:
             port = next(iter(server.sockets)).getsockname()[1]
             for rank in range(ranks):
-                stack.enter_context(started(__file__, "--be", f"{folder},{rank},{ranks}"))
+                numbers = f"{folder},{rank},{ranks},{children}"
+                stack.enter_context(started(__file__, "--be", numbers))
             agent = stack.enter_context(started("-c", _AGENT, f"http://127.0.0.1:{port}", folder))
             await asyncio.sleep(WARM_UP_S)
             before_s, at_s = cpu_s(agent.pid), time.monotonic()
@@ -162,13 +166,14 @@ asyncio.run(service.run(AgentSettings(server=sys.argv[1], run_dir=Path(sys.argv[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ranks", type=int, default=8)
+    parser.add_argument("--children", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--be", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.be:
-        folder, rank, world = arguments.be.split(",")
-        be_a_rank(folder, int(rank), int(world))
-    asyncio.run(measure(arguments.ranks, arguments.seconds))
+        folder, rank, world, children = arguments.be.split(",")
+        be_a_rank(folder, int(rank), int(world), int(children))
+    asyncio.run(measure(arguments.ranks, arguments.children, arguments.seconds))
 
 
 if __name__ == "__main__":

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from hangwatch_agent import dumps, logs, recorder, stacks, wire
 from hangwatch_agent.errors import DumpError, SocketError
-from hangwatch_agent.node import Node, Tracked
+from hangwatch_agent.node import Node
 from hangwatch_agent.offspring import Child
 from hangwatch_agent.process import GONE, Identity
 from hangwatch_agent.stacks import Stacks, Subject
+from hangwatch_agent.tracked import Tracked
 
 MAX_TARGETS = wire.MAX_RANKS_PER_NODE
 MAX_DEADLINE_S = 120.0

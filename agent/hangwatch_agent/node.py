@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from hangwatch_agent import children, discover, launch, logs, procfs, ranks, records, table, wire
@@ -18,57 +17,12 @@ from hangwatch_agent.discover import Candidate
 from hangwatch_agent.process import Identity, Process
 from hangwatch_agent.records import Record
 from hangwatch_agent.spawned import SpawnFinder
+from hangwatch_agent.tracked import Tracked
 
 KEEP_GONE_S = 600.0
 FACTS_EVERY_S = 1.0
 RECORD_DUE_S = 1.0  # the probe writes once a second
 UNREADABLE_GRACE_S = 10.0
-
-
-@dataclass
-class Tracked:
-    """One rank's process with all that was observed of it."""
-
-    candidate: Candidate
-    launch: wire.Launch
-    process: Process
-    found_s: float = 0.0  # monotonic
-    record: Record | None = None
-    facts: wire.ProcessFacts = field(default_factory=lambda: wire.ProcessFacts(state="?"))
-    translated: ranks.Translated | None = None
-    socket_answers: bool | None = None
-    inner_pid: int | None = None  # in its own pid namespace, where that is another number
-    gpu: wire.GpuFacts | None = None
-
-    @property
-    def own_pids(self) -> tuple[int, ...]:
-        """What it may call itself: libraries in the job know the inner number alone."""
-        return (self.identity.pid,) if self.inner_pid is None else (self.inner_pid,)
-
-    @property
-    def identity(self) -> Identity:
-        return self.candidate.identity
-
-    @property
-    def key(self) -> tuple[str, int]:
-        return self.launch.key, self.candidate.rank
-
-    @property
-    def socket(self) -> Path | None:
-        """Where the worker socket must be; the payload's own path is never followed."""
-        if self.candidate.record is None or self.record is None or self.record.payload is None:
-            return None
-        has_socket = bool(self.record.payload.socket)
-        return self.candidate.record.with_suffix(".sock") if has_socket else None
-
-    def is_moving(self, now_ns: int) -> bool:
-        """Whether it has made a call just now, as far as its probe sees them."""
-        payload = self.record.payload if self.record else None
-        return payload is not None and ranks.is_moving(payload, now_ns)
-
-    def is_silent(self, now_ns: int) -> bool:
-        payload = self.record.payload if self.record else None
-        return payload is not None and ranks.is_silent(payload, now_ns)
 
 
 class Node:
@@ -160,9 +114,13 @@ class Node:
     def material(self) -> tuple[object, ...]:
         """Changes exactly when a heartbeat should not wait for its turn."""
         return tuple(
-            (item.key, item.identity, item.socket_answers, *ranks.material(item.facts, payload))
+            (
+                item.key,
+                item.identity,
+                item.socket_answers,
+                *ranks.material(item.facts, item.payload),
+            )
             for item in self.tracked
-            for payload in (item.record.payload if item.record else None,)
         )
 
     def launches(self) -> tuple[wire.Launch, ...]:
@@ -187,7 +145,7 @@ class Node:
             inner_pid=item.inner_pid,
             gpu=item.gpu,
         )
-        payload = item.record.payload if item.record else None
+        payload = item.payload
         if payload is None:
             waits_for_probe = discover.RUN_DIR_NAME in candidate.environ
             return ranks.bare(position, item.facts, waits_for_probe)

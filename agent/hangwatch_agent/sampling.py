@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from hangwatch_agent import rhythm, wire
 from hangwatch_agent.captures import Captures
 from hangwatch_agent.discover import RUN_DIR_NAME
-from hangwatch_agent.node import Node, Tracked
+from hangwatch_agent.node import Node
+from hangwatch_agent.tracked import Tracked
 
 CALM_S = 6.0  # between two looks at this node: eight ranks are each seen every 48 s
 QUICK_S = 3.0  # between two looks at one rank of a job in which something stands still

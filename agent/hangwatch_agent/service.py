@@ -19,13 +19,14 @@ from hangwatch_agent.captures import Captures
 from hangwatch_agent.errors import AgentError, SettingsError
 from hangwatch_agent.gpu import Gpus
 from hangwatch_agent.link import Address, Link, State
-from hangwatch_agent.node import Node, Tracked
+from hangwatch_agent.node import Node
 from hangwatch_agent.ras import Collector
 from hangwatch_agent.rundir import Lock
 from hangwatch_agent.sampling import Sampler
 from hangwatch_agent.settings import AgentSettings
 from hangwatch_agent.spool import Spool
 from hangwatch_agent.stacks import Stacks
+from hangwatch_agent.tracked import Tracked
 
 POLL_S = rhythm.TICK_S
 SCAN_S = 2.0

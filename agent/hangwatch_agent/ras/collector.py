@@ -18,8 +18,8 @@ import msgspec
 
 from hangwatch_agent import logs, procfs, rhythm, wire
 from hangwatch_agent.errors import RasError
-from hangwatch_agent.node import Tracked
 from hangwatch_agent.ras import address, answer, protocol, status, text
+from hangwatch_agent.tracked import Tracked
 
 TICK_S = 1.0
 KEEP_S = 60.0  # an older answer says nothing of now

@@ -13,7 +13,6 @@ from tests.support.fake_ras import TEXT_2_24, FakeRank, FakeRas, communicator, s
 
 from hangwatch_agent import wire
 from hangwatch_agent.discover import Candidate
-from hangwatch_agent.node import Tracked
 from hangwatch_agent.payload import GroupPayload, RecordPayload
 from hangwatch_agent.process import Identity, Process
 from hangwatch_agent.procfs import Procfs
@@ -21,6 +20,7 @@ from hangwatch_agent.ras import collector
 from hangwatch_agent.ras.collector import Collector
 from hangwatch_agent.ras.protocol import Endpoint
 from hangwatch_agent.records import Record
+from hangwatch_agent.tracked import Tracked
 
 PROC = Path("/proc")
 ME = Identity(pid=os.getpid(), start_ticks=0, uid=os.getuid())

@@ -1,7 +1,7 @@
 """The descendants of one rank's process over time. What they are for is told by `children`.
 
 A scan of /proc finds all of them, but on a node with thousands of processes it comes only every
-half minute or so: far too late for a rank that waits for a program it has just started. So they
+ten seconds or so: far too late for a rank that waits for a program it has just started. So they
 are asked for at every look too, of the kernel's own lists.
 """
 

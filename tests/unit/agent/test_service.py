@@ -44,4 +44,4 @@ def test_file_limit_is_raised_to_what_is_allowed(monkeypatch: pytest.MonkeyPatch
 
 def test_scan_of_a_crowded_node_comes_seldom_and_of_any_other_every_two_seconds() -> None:
     assert service.scan_pause_s(0.002) == service.SCAN_S
-    assert service.scan_pause_s(0.1) == pytest.approx(20.0)
+    assert service.scan_pause_s(0.05) == pytest.approx(20.0)

@@ -8,7 +8,7 @@ import msgspec
 
 from hangwatch_server import ranges, stacks
 from hangwatch_server.db import captures as rows
-from hangwatch_server.db.captures import StoredPart
+from hangwatch_server.db.captures import RankedStacks, StoredPart
 from hangwatch_server.db.engine import Database
 from hangwatch_server.model import Capture, Comparison, PartRow, StackClass, Tree, TreeNode
 
@@ -74,7 +74,7 @@ async def incident_tree(
     """
     newest, before = await rows.newest_of_incident(db, incident)
     roots, classes = await _merge(
-        _of_parts(newest), _of_parts(before), native=native, framework=framework
+        _ranked(newest), _ranked(before), native=native, framework=framework
     )
     return Tree(capture=last, roots=roots, classes=classes, missing=())
 
@@ -91,7 +91,7 @@ async def rank_tree(db: Database, job: str, rank: int, *, native: bool) -> Tree:
 async def incident_text(db: Database, incident: str) -> str:
     """The same as plain text."""
     newest, _ = await rows.newest_of_incident(db, incident)
-    return (await asyncio.to_thread(stacks.text, _of_parts(newest), native=False)).strip() + "\n"
+    return (await asyncio.to_thread(stacks.text, _ranked(newest), native=False)).strip() + "\n"
 
 
 async def text(db: Database, capture: Capture, *, native: bool) -> str:
@@ -132,7 +132,10 @@ async def _previous(db: Database, capture: Capture) -> Capture | None:
 
 async def _stacks(db: Database, capture_id: str) -> list[stacks.RankStacks]:
     """Of the ranks that gave some."""
-    found = await rows.stacks_of(db, capture_id)
+    return _ranked(await rows.stacks_of(db, capture_id))
+
+
+def _ranked(found: list[RankedStacks]) -> list[stacks.RankStacks]:
     return [stacks.RankStacks(rank=rank, stacks=processes) for rank, processes in found]
 
 

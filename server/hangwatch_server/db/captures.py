@@ -36,6 +36,9 @@ MAX_PARTS = 100_000
 _THREAD_FROM = 256  # parts; decoding fewer is quicker than a thread
 
 _PART_ROW = [column for column in capture_parts.c if column.name != "part"]
+_STACKS = cast(capture_parts.c.part["stacks"], Text).label("stacks")
+
+RankedStacks = tuple[int, tuple[wire.ProcessStacks, ...]]  # a rank and its processes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,34 +148,36 @@ async def parts(db: Database, capture_id: str) -> list[StoredPart]:
 
 async def newest_of_incident(
     db: Database, incident_id: str
-) -> tuple[list[StoredPart], list[StoredPart]]:
-    """Each rank's newest part with stacks over all captures of an incident, and those before them.
+) -> tuple[list[RankedStacks], list[RankedStacks]]:
+    """Each rank's newest stacks over all captures of an incident, and those before them.
 
-    By rank; the second list is shorter where a rank was captured once.
+    By rank; the second list is shorter where a rank was captured once. Read as `stacks_of` does.
     """
     place = func.row_number().over(
         partition_by=capture_parts.c.rank,
         order_by=(captures.c.requested_at.desc(), captures.c.id.desc()),
     )
-    # The window runs over keys alone: the parts themselves can be megabytes.
-    keys = (
+    # Window, order and limit run over keys alone: the parts themselves can be megabytes.
+    numbered = (
         select(capture_parts.c.capture, capture_parts.c.rank, place.label("place"))
         .join(captures, captures.c.id == capture_parts.c.capture)
         .where(captures.c.incident == incident_id, capture_parts.c.has_stacks)
         .subquery()
     )
-    is_same = and_(capture_parts.c.capture == keys.c.capture, capture_parts.c.rank == keys.c.rank)
-    statement = (
-        select(capture_parts, keys.c.place)
-        .join(keys, is_same)
-        .where(keys.c.place <= 2)
-        .order_by(keys.c.place, capture_parts.c.rank)
+    keys = (
+        select(numbered)
+        .where(numbered.c.place <= 2)
+        .order_by(numbered.c.place, numbered.c.rank)
         .limit(2 * MAX_PARTS)
+        .subquery()
     )
+    is_same = and_(capture_parts.c.capture == keys.c.capture, capture_parts.c.rank == keys.c.rank)
+    statement = select(keys.c.place, keys.c.rank, _STACKS).join(capture_parts, is_same)
     async with db.begin() as connection:
         rows = (await connection.execute(statement)).all()
-    newest = [_stored_part(row) for row in rows if row.place == 1]
-    return newest, [_stored_part(row) for row in rows if row.place == 2]
+    ordered = sorted(rows, key=lambda row: row.rank)
+    newest = await _read([row for row in ordered if row.place == 1])
+    return newest, await _read([row for row in ordered if row.place == 2])
 
 
 async def summaries(db: Database, incident_id: str, limit: int = 200) -> list[CaptureSummary]:
@@ -226,26 +231,21 @@ async def parts_page(
     return [_stored_part(row) for row in rows]
 
 
-async def stacks_of(
-    db: Database, capture_id: str
-) -> list[tuple[int, tuple[wire.ProcessStacks, ...]]]:
+async def stacks_of(db: Database, capture_id: str) -> list[RankedStacks]:
     """(rank, stacks) of every part that holds some, by rank; ones that cannot be read are left out.
 
     From JSON text in one step, and without what else a part holds: of 16,384 ranks the tree is
     wanted within a second.
     """
-    text = cast(capture_parts.c.part["stacks"], Text)
     statement = (
-        select(capture_parts.c.rank, text.label("stacks"))
+        select(capture_parts.c.rank, _STACKS)
         .where(capture_parts.c.capture == capture_id, capture_parts.c.has_stacks)
         .order_by(capture_parts.c.rank)
         .limit(MAX_PARTS)
     )
     async with db.begin() as connection:
         rows = (await connection.execute(statement)).all()
-    if len(rows) < _THREAD_FROM:
-        return _decoded(rows)
-    return await asyncio.to_thread(_decoded, rows)
+    return await _read(rows)
 
 
 async def of_incident(db: Database, incident_id: str, limit: int = 200) -> list[Capture]:
@@ -340,7 +340,13 @@ async def latest(
     return None if row is None else _stored_part(row)
 
 
-def _decoded(rows: Sequence[Row[Any]]) -> list[tuple[int, tuple[wire.ProcessStacks, ...]]]:
+async def _read(rows: Sequence[Row[Any]]) -> list[RankedStacks]:
+    if len(rows) < _THREAD_FROM:
+        return _decoded(rows)
+    return await asyncio.to_thread(_decoded, rows)
+
+
+def _decoded(rows: Sequence[Row[Any]]) -> list[RankedStacks]:
     decoder = msgspec.json.Decoder(tuple[wire.ProcessStacks, ...])
     found = []
     for row in rows:

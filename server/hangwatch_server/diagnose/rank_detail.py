@@ -32,8 +32,8 @@ _MAX_SIZES = 4
 def rank_detail(snapshot: Snapshot, finding: Finding, rank: int) -> RankDetail:
     """All of this rank; KeyError for one that the job does not have."""
     with garbage.uncollected():
-        found = {row.rank: row for row in rows.rank_rows(snapshot, finding)}
-        return _detail(survey.survey(snapshot, DEFAULT), found[rank], rank)
+        looked = survey.survey(snapshot, DEFAULT)
+        return _detail(looked, rows.rank_row(looked, finding, rank), rank)
 
 
 def _detail(looked: Survey, row: RankRow, rank: int) -> RankDetail:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import prod
+from functools import lru_cache
+from math import inf, prod
 
-from hangwatch_agent.wire import Depth, Entry, RankBeat
+from hangwatch_agent.wire import Depth, Entry, GroupBeat, RankBeat
 from hangwatch_server import ranges
-from hangwatch_server.diagnose import garbage, survey
+from hangwatch_server.diagnose import garbage, place, survey
 from hangwatch_server.diagnose.calls import siblings, signature
 from hangwatch_server.diagnose.pending import (
     collectives,
@@ -25,7 +26,6 @@ from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.settings import DEFAULT
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.model import (
-    Culprit,
     Finding,
     GroupMember,
     GroupRow,
@@ -49,6 +49,8 @@ _WIDTHS = {
     "double": 8, "long": 8, "float64": 8, "int64": 8,
 }  # fmt: skip
 _DIGITS = re.compile(r"\d+")
+MOST_KEPT = 16_384  # names and rank sets, of all jobs
+_LARGE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +75,23 @@ def rank_rows(snapshot: Snapshot, finding: Finding) -> tuple[RankRow, ...]:
 
 
 def _rank_rows(looked: Survey, pending: list[PendingOp], finding: Finding) -> tuple[RankRow, ...]:
-    fronts = _first_waits(pending)
-    culprits = {culprit.rank: culprit for culprit in finding.culprits}
-    named = set(ranges.parse(finding.culprit_ranks))
-    waiting = set(ranges.parse(finding.waiting))
-    return tuple(
-        _rank_row(
-            looked, view, _state(looked, view, named, waiting), culprits.get(rank), fronts.get(rank)
-        )
-        for rank, view in sorted(looked.snapshot.ranks.items())
-    )
+    told = _Told(finding, pending)
+    return tuple(_rank_row(looked, view, told) for _, view in sorted(looked.snapshot.ranks.items()))
+
+
+def rank_row(looked: Survey, finding: Finding, rank: int) -> RankRow:
+    """The row of one rank; KeyError for one that the snapshot does not have."""
+    return _rank_row(looked, looked.snapshot.ranks[rank], _Told(finding, _all_pending(looked)))
+
+
+class _Told:
+    """What a finding and the pending calls say of single ranks."""
+
+    def __init__(self, finding: Finding, pending: list[PendingOp]) -> None:
+        self.fronts = _first_waits(pending)
+        self.culprits = {culprit.rank: culprit for culprit in finding.culprits}
+        self.named = frozenset(ranges.parse(finding.culprit_ranks))
+        self.waiting = frozenset(ranges.parse(finding.waiting))
 
 
 def group_rows(snapshot: Snapshot) -> tuple[GroupRow, ...]:
@@ -99,10 +108,15 @@ def _group_rows(looked: Survey, pending: list[PendingOp]) -> tuple[GroupRow, ...
     return tuple(sorted(found, key=_place))
 
 
-def _place(row: GroupRow) -> tuple[float, int, str, tuple[int, ...], str]:
-    numbers = tuple(int(digits[:9]) for digits in _DIGITS.findall(row.name))
+def _place(row: GroupRow) -> tuple[float, int, tuple[str, tuple[int, ...]], str]:
     since_s = -row.stalled_s if row.waiting else 1.0
-    return since_s, -row.size, _DIGITS.sub("", row.name), numbers, row.ranks
+    return since_s, -row.size, _by_numbers(row.name), row.ranks
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _by_numbers(name: str) -> tuple[str, tuple[int, ...]]:
+    """Sorts "dp-9" before "dp-10"."""
+    return _DIGITS.sub("", name), tuple(int(digits[:9]) for digits in _DIGITS.findall(name))
 
 
 def group_row(snapshot: Snapshot, gid: str) -> GroupRow:
@@ -140,9 +154,9 @@ def _first_waits(pending: Iterable[PendingOp]) -> dict[int, PendingOp]:
     return found
 
 
-def _state(looked: Survey, view: RankView, named: set[int], waiting: set[int]) -> str:
+def _state(looked: Survey, view: RankView, told: _Told) -> str:
     fate = looked.fate(view.rank)
-    if view.rank in named:
+    if view.rank in told.named:
         return "culprit"
     if view.beat is None:
         return "unknown"
@@ -152,17 +166,12 @@ def _state(looked: Survey, view: RankView, named: set[int], waiting: set[int]) -
         return "silent"
     if view.beat.is_destroyed:
         return "finished"
-    return "waiting" if view.rank in waiting else "healthy"
+    return "waiting" if view.rank in told.waiting else "healthy"
 
 
-def _rank_row(
-    looked: Survey,
-    view: RankView,
-    state: str,
-    culprit: Culprit | None,
-    front: PendingOp | None,
-) -> RankRow:
-    beat = view.beat
+def _rank_row(looked: Survey, view: RankView, told: _Told) -> RankRow:
+    beat, state = view.beat, _state(looked, view, told)
+    culprit, front = told.culprits.get(view.rank), told.fronts.get(view.rank)
     stack = looked.recent_stack(view.rank)
     is_waiting = front is not None and state in ("waiting", "culprit", "silent")
     group = looked.snapshot.groups.get(front.gid) if front is not None else None
@@ -209,8 +218,6 @@ def _is_told_by_ras(looked: Survey, beat: RankBeat) -> bool:
 def _group_row(
     looked: Survey, group: GroupView, pending: list[PendingOp], *, has_members: bool = False
 ) -> GroupRow:
-    standings = looked.standings.get(group.gid, {})
-    known = [held.entered for held in standings.values() if held.entered is not None]
     behind = sorted({rank for op in pending for rank in (*op.absent, *op.unknown)})
     waiting = sorted({rank for op in pending for rank in op.have})
     main = max(pending, key=lambda op: op.stalled_s, default=None)
@@ -219,10 +226,10 @@ def _group_row(
         name=group.name,
         description=group.description,
         backend=group.backend,
-        ranks=ranges.text(group.ranks),
+        ranks=_ranks_text(group),
         size=len(group.ranks),
         epoch=group.epoch,
-        at=max(known, default=None),
+        at=_front(looked, group.gid),
         op=main.op if main is not None else "",
         behind=ranges.text(behind),
         waiting=ranges.text(waiting),
@@ -232,6 +239,38 @@ def _group_row(
         members=_members(looked, group, pending, set(behind)) if has_members else (),
     )
     return row
+
+
+def _front(looked: Survey, gid: str) -> int | None:
+    """The furthest that any member has entered; None where nobody says it.
+
+    As by the standings of all members, which take five times as long to work out.
+    """
+    known = [_entered(own, plain) for _, _, _, own, plain in looked.standings.reports(gid)]
+    if None in known:
+        held = looked.standings.get(gid, {}).values()
+        known = [one.entered for one in held if one.entered is not None]
+    return max((seq for seq in known if seq is not None), default=None)
+
+
+def _entered(own: GroupBeat, plain: place.Place | None) -> int | None:
+    """What a report without anything odd says at once; None for all others."""
+    if plain is not None:
+        return plain[0]
+    seq = own.seq
+    if own.entries or seq is None or not 0 <= seq <= place.MAX_SEQ or not 0.0 <= own.stall_s < inf:
+        return None
+    return seq if own.finished is None or -1 <= own.finished <= seq else None
+
+
+def _ranks_text(group: GroupView) -> str:
+    """Kept for all but the few largest: a group's ranks never change, and a job has thousands."""
+    return _kept_text(group.ranks) if len(group.ranks) <= _LARGE else ranges.text(group.ranks)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _kept_text(ranks: tuple[int, ...]) -> str:
+    return ranges.text(ranks)
 
 
 def _payload(op: PendingOp) -> str:

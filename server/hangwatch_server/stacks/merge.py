@@ -48,6 +48,7 @@ class _Distinct:
     compared: int = 0  # ranks that have an earlier stack
     still: int = 0  # and the same one
     earlier: dict[tuple[wire.Frame, ...], list[int]] = field(default_factory=dict)
+    signature: str = ""  # once all are found: equal stacks are signed once
 
 
 @dataclass(slots=True)
@@ -76,6 +77,7 @@ def merge(
     distinct = _distinct(parts, _by_process(previous))
     root = _Node()
     for stack in distinct:
+        stack.signature = signature.signature(stack.thread.frames)
         _insert(root, stack, _shown(stack, native, show_framework))
     mains = [stack for stack in distinct if stack.role == "main"]
     return _children(root, {}), _classes(mains)
@@ -151,7 +153,6 @@ def _oddity(item: tuple[wire.Frame, _Node]) -> tuple[int, str, int, str, bool]:
 
 
 def _tree_node(frame: wire.Frame, node: _Node, texts: _Texts) -> TreeNode:
-    found = {signature.signature(end.thread.frames) for end in node.ends}
     return TreeNode(
         name=frame.name,
         file=frame.file,
@@ -162,7 +163,7 @@ def _tree_node(frame: wire.Frame, node: _Node, texts: _Texts) -> TreeNode:
         is_native=frame.is_native,
         is_frozen=node.still == node.compared if node.compared else None,
         moved=_text(node.moved, texts),
-        signatures=tuple(sorted(found)),
+        signatures=tuple(sorted({end.signature for end in node.ends})),
         earlier=_earlier(node.ends),
         children=_children(node, texts),
     )
@@ -192,7 +193,7 @@ def _classes(stacks: Sequence[_Distinct]) -> tuple[StackClass, ...]:
     """Equal signatures are one class, so native frames and temporary paths do not split it."""
     grouped: dict[str, list[_Distinct]] = {}
     for stack in stacks:
-        grouped.setdefault(signature.signature(stack.thread.frames), []).append(stack)
+        grouped.setdefault(stack.signature, []).append(stack)
     classes = [_class(key, members) for key, members in grouped.items()]
     return tuple(sorted(classes, key=lambda item: (item.count, item.signature)))
 

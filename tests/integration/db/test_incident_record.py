@@ -43,6 +43,10 @@ async def _captured(db: Database, incident: Incident, name: str, after_s: int, *
         await captures.store_part(db, make.part(name, rank, function=f"{name}_{rank}"), "node-b")
 
 
+def _function(held: tuple[wire.ProcessStacks, ...]) -> str:
+    return held[0].threads[0].frames[0].name
+
+
 async def test_comments_come_back_in_order_also_after_the_end(
     db: Database, incident: Incident
 ) -> None:
@@ -120,8 +124,8 @@ async def test_each_ranks_newest_stacks_and_those_before_come_by_one_query(
 
     newest, before = await captures.newest_of_incident(db, incident.id)
 
-    assert [(held.part.rank, held.part.capture) for held in newest] == [(5, "c3"), (6, "c1")]
-    assert [(held.part.rank, held.part.capture) for held in before] == [(5, "c2")]
+    assert [(rank, _function(held)) for rank, held in newest] == [(5, "c3_5"), (6, "c1_6")]
+    assert [(rank, _function(held)) for rank, held in before] == [(5, "c2_5")]
 
 
 async def test_a_summary_counts_what_came_and_what_did_not(

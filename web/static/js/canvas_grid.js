@@ -87,12 +87,15 @@ export class CanvasGrid {
   redraw(cells) {
     const context = this.canvas.getContext("2d");
     if (this.#isOwed || !context || !this.#places || this.root.dataset.drawn === undefined) return;
-    // Marks that reach over their neighbours are drawn last: then all is drawn anew.
-    if (cells.length > 0 && (this.#loud.length > 0 || this.#findLoud().length > 0)) return this.repaint();
+    const loud = cells.length > 0 ? this.#findLoud() : this.#loud;
+    // One that comes or goes covers or uncovers its neighbours: then all is drawn anew.
+    if (String(loud) !== String(this.#loud)) return this.repaint();
     for (const cell of cells) {
       const at = this.#placeOf[cell];
       if (at >= 0) this.#stamp(context, at, true);
     }
+    // They reach over their neighbours, so they are drawn last.
+    if (cells.length > 0) for (const at of loud) this.#shout(context, this.#places, at);
     if (this.canvas === document.activeElement && this.#chosen >= 0) this.#point(this.#chosen);
   }
 

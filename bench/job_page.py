@@ -24,6 +24,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.page_watch import Stream, drawn
 from tests.support import waiting
 from tests.support.browser import launch
 from tests.web import preview, scenes, wide
@@ -37,18 +38,6 @@ UPDATES_S = 10
 CALM_S = 20
 LONG_MS = 50
 KB = 1000
-# Notes when the grid is drawn, and every long task; runs before the page's own scripts.
-WATCHING = """
-window.longTasks = [];
-new PerformanceObserver((list) => {
-  for (const entry of list.getEntries()) window.longTasks.push([entry.startTime, entry.duration]);
-}).observe({ type: "longtask", buffered: true });
-new MutationObserver((_, observer) => {
-  if (!document.querySelector("#grid[data-drawn]")) return;
-  window.drawnMs = performance.now();
-  observer.disconnect();
-}).observe(document, { subtree: true, childList: true, attributes: true });
-"""
 # Hands one update after the other to the page; resolves with how long each took, in ms.
 UPDATING = """async ([texts, count, everyMs]) => {
   const took = [];
@@ -92,19 +81,16 @@ def measure(browser: Browser, ranks: int) -> Figures:
     shape = SHAPES[ranks]
     with _served(wide.scene(shape, is_hung=True)) as (url, _):
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
-        page.add_init_script(WATCHING)
         page.goto(f"{url}/jobs/{wide.JOB}")  # once for the caches of both sides
-        page.goto(f"{url}/jobs/{wide.JOB}")
-        page.wait_for_function("window.drawnMs !== undefined")
-        timing = page.evaluate("performance.getEntriesByType('navigation')[0].toJSON()")
-        drawn_ms, tasks = page.evaluate("[window.drawnMs, window.longTasks]")
+        server_s, drawn_s, page_kb = drawn(page, f"{url}/jobs/{wide.JOB}")
+        tasks = page.evaluate("window.longTasks")
         took, long = _updates(page, shape)
         page.context.close()
     return Figures(
         ranks=ranks,
-        page_kb=timing["encodedBodySize"] / KB,
-        server_s=timing["responseStart"] / 1000,
-        interactive_s=(drawn_ms - timing["responseStart"]) / 1000,
+        page_kb=page_kb,
+        server_s=server_s,
+        interactive_s=drawn_s,
         load_long_ms=max((duration for _, duration in tasks), default=0.0),
         update_ms=max(took),
         updates_long=long,
@@ -135,33 +121,15 @@ def _calm_kb_s(browser: Browser, shape: wide.Shape) -> float:
     """What a healthy job's stream sends once it has begun, while steps and counters go on."""
     with _served(wide.scene(shape)) as (url, going):
         page = browser.new_context().new_page()
-        received: list[int] = []
-        session = page.context.new_cdp_session(page)
-        session.send("Network.enable")
-        streams: set[str] = set()
-        session.on("Network.requestWillBeSent", lambda event: _note(event, streams))
-        session.on(
-            "Network.dataReceived",
-            lambda event: (
-                received.append(event["encodedDataLength"])
-                if event["requestId"] in streams
-                else None
-            ),
-        )
+        stream = Stream(page)
         page.goto(f"{url}/jobs/{wide.JOB}")
         page.wait_for_selector("#grid[data-drawn]")
         going.set()
         page.wait_for_timeout(5_000)  # the first message says all once more
-        received.clear()
+        stream.bytes = 0
         page.wait_for_timeout(CALM_S * 1000)
-        total = sum(received)
         page.context.close()
-    return total / KB / CALM_S
-
-
-def _note(event: dict[str, Any], streams: set[str]) -> None:
-    if "/live" in event["request"]["url"]:
-        streams.add(event["requestId"])
+    return stream.bytes / KB / CALM_S
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
 from hangwatch_agent import fitting, logs, ranks, rhythm, wire
+from hangwatch_agent.carried import Carried
 from hangwatch_agent.errors import AgentError, RefusedError, SettingsError
 from hangwatch_agent.spool import Clock, Spool, key_of
 
@@ -107,6 +108,8 @@ class Link:
         self._samples: deque[tuple[float, wire.CapturePart]] = deque(maxlen=MAX_SAMPLES)
         self._sample_due = asyncio.Event()
         self._takes_samples = False
+        self._keeps_entries = False
+        self._carried = Carried()
         self._failures = 0
         self._is_linked = False
         self._said_at_s = float("-inf")
@@ -185,6 +188,7 @@ class Link:
             raise AgentError("the server did not answer with a welcome")
         self._interval_s = _interval(answer.interval_s)
         self._takes_samples = answer.takes_samples
+        self._keeps_entries = answer.keeps_entries
         self._samples.clear()
         self._is_full_due = True
         self._is_linked = True
@@ -242,6 +246,8 @@ class Link:
         if self._is_full_due:
             self._known_groups.clear()
             self._told_ras.clear()
+            self._carried.clear()
+        beats = tuple(item.beat for item in state.translated)
         groups = {
             info.gid: info
             for item in state.translated
@@ -254,7 +260,7 @@ class Link:
             wire.Heartbeat(
                 number=self._number,
                 launches=state.launches,
-                ranks=tuple(item.beat for item in state.translated),
+                ranks=self._carried.less(beats) if self._keeps_entries else beats,
                 groups=tuple(groups.values()),
                 is_full=self._is_full_due,
                 dropped=self._dropped,
@@ -263,6 +269,7 @@ class Link:
         )
         self._known_groups.update(info.gid for info in heartbeat.groups)
         self._known_groups &= current
+        self._carried.note(heartbeat.ranks)
         self._is_full_due = False
         return data
 

@@ -144,6 +144,9 @@ class GroupBeat(msgspec.Struct, frozen=True, kw_only=True):
     tail: Tail | None = (
         None  # what the recorder holds before `entries`; only while they are current
     )
+    # `entries` and `tail` are left out: they are those of this process's beat before on this
+    # connection. Only to a server that said `keeps_entries`.
+    are_entries_kept: bool = False
 
 
 class InitWait(msgspec.Struct, frozen=True, kw_only=True):
@@ -416,6 +419,7 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag="welcome"):
     version: str
     interval_s: float = 1.0
     takes_samples: bool = False  # an older server refuses frames that it does not know
+    keeps_entries: bool = False  # it fills in entries that a beat leaves out (GroupBeat)
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):

@@ -26,6 +26,10 @@ class Slot:
     absent_since_s: float | None = None  # its node's heartbeats stopped listing it
     calls: int = 0
     overlay: dict[str, tuple[int, tuple[wire.Entry, ...]]] = field(default_factory=dict)
+    told: dict[str, wire.GroupBeat] = field(default_factory=dict)  # with entries, by its own beat
+
+    def __post_init__(self) -> None:
+        self.beat = self._whole(self.beat)
 
     @property
     def process(self) -> tuple[str, int, int]:
@@ -37,7 +41,7 @@ class Slot:
 
     def refresh(self, beat: wire.RankBeat, now_s: float) -> None:
         """Take the same process's newer beat."""
-        self.beat = self._with_overlay(beat)
+        self.beat = self._with_overlay(self._whole(beat))
         self.heard_s = now_s
         if not self.is_gone:
             self.alive_s = now_s
@@ -63,6 +67,24 @@ class Slot:
                 newest = entries.entries[-wire.MAX_ENTRIES :]
                 self.overlay[entries.gid] = (group.counter, newest)
         self.beat = self._with_overlay(self.beat)
+
+    def _whole(self, beat: wire.RankBeat) -> wire.RankBeat:
+        """The beat with the entries that it leaves out because the one before had them."""
+        if any(group.are_entries_kept for group in beat.groups):
+            groups = tuple(self._refilled(group) for group in beat.groups)
+            beat = msgspec.structs.replace(beat, groups=groups)
+        self.told = {group.gid: group for group in beat.groups if group.entries}
+        return beat
+
+    def _refilled(self, group: wire.GroupBeat) -> wire.GroupBeat:
+        if not group.are_entries_kept:
+            return group
+        before = self.told.get(group.gid)
+        if before is None:  # an empty list would say that nothing is pending
+            return msgspec.structs.replace(group, are_entries_kept=False, are_entries_current=False)
+        return msgspec.structs.replace(
+            group, are_entries_kept=False, entries=before.entries, tail=before.tail
+        )
 
     def _with_overlay(self, beat: wire.RankBeat) -> wire.RankBeat:
         if not self.overlay:

@@ -102,6 +102,7 @@ async def _serve(websocket: WebSocket, services: House) -> None:
                 version=hangwatch_server.__version__,
                 interval_s=services.settings.interval_s,
                 takes_samples=True,
+                keeps_entries=True,
             )
         )
         while True:

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
+import msgspec
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -63,6 +64,8 @@ class Agent:
         self._gate, self._clock_s = gate, clock_s
         self._ranks = play.scene.mesh.on_node(node)
         self._number = 0
+        self._keeps_entries = False
+        self._carried: dict[tuple[int, str], tuple[wire.Entry, ...]] = {}  # by the newest beat
 
     async def live(self, url: str, token: str) -> None:
         """Until the play says that the machine is gone."""
@@ -94,6 +97,7 @@ class Agent:
             )
             await line.send(wire.encode(hello))
             welcome = _welcome(await line.recv())
+            self._keeps_entries = welcome.keeps_entries
         beats = asyncio.create_task(self._beat(line, welcome.interval_s))
         try:
             async for data in line:
@@ -117,13 +121,32 @@ class Agent:
     def _heartbeat(self, *, is_full: bool) -> wire.Heartbeat:
         self._number += 1
         now_s = self._clock_s()
+        if is_full:
+            self._carried.clear()
         return wire.Heartbeat(
             number=self._number,
             launches=(self._play.launch,),
-            ranks=tuple(self._play.beat(rank, now_s) for rank in self._ranks),
+            ranks=tuple(self._less(self._play.beat(rank, now_s)) for rank in self._ranks),
             groups=self._play.groups(self._ranks) if is_full else (),
             is_full=is_full,
         )
+
+    def _less(self, beat: wire.RankBeat) -> wire.RankBeat:
+        """Without entries that this connection has carried, as hangwatch_agent.carried does it.
+
+        A play's entries never change again once a rank stands.
+        """
+        if not self._keeps_entries:
+            return beat
+        groups = tuple(self._of_group(beat.rank, group) for group in beat.groups)
+        return msgspec.structs.replace(beat, groups=groups)
+
+    def _of_group(self, rank: int, group: wire.GroupBeat) -> wire.GroupBeat:
+        before = self._carried.get((rank, group.gid))
+        if not group.entries or before is not group.entries:
+            self._carried[rank, group.gid] = group.entries
+            return group
+        return msgspec.structs.replace(group, entries=(), are_entries_kept=True)
 
     async def _obey(self, line: ClientConnection, frame: wire.ServerFrame) -> None:
         if isinstance(frame, wire.Refused):

@@ -37,6 +37,7 @@ class Sink:
         self.tokens: list[str | None] = []
         self.acknowledges = True
         self.takes_samples = True
+        self.keeps_entries = False
         self.refusal: wire.Refused | None = None
         self._server: Server | None = None
         self._changed = asyncio.Event()
@@ -94,6 +95,7 @@ class Sink:
                             version="t",
                             interval_s=0.3,
                             takes_samples=self.takes_samples,
+                            keeps_entries=self.keeps_entries,
                         )
                     )
                 )

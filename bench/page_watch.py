@@ -24,7 +24,7 @@ new MutationObserver((_, observer) => {
 def drawn(page: Page, url: str) -> tuple[float, float, float]:
     """Open a job's page: (s until its first byte, s from then until the grid is drawn, kB)."""
     page.add_init_script(WATCHING)
-    page.goto(url)
+    page.goto(url, timeout=60_000)
     page.wait_for_function("window.drawnMs !== undefined", timeout=60_000)
     timing = page.evaluate("performance.getEntriesByType('navigation')[0].toJSON()")
     drawn_ms = page.evaluate("window.drawnMs")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Row, select
@@ -16,23 +16,30 @@ from hangwatch_server.model import Link, NodeHistory, NodeRow
 MAX_NODES = 20_000
 
 
-async def save(db: Database, node: NodeRow) -> None:
-    new = insert(nodes).values(
-        name=node.name,
-        version=node.version,
-        ranks=node.ranks,
-        jobs=list(node.jobs),
-        stacks=node.stacks,
-        stacks_remedy=node.stacks_remedy,
-        depth=node.depth.value,
-        dropped=node.dropped,
-        last_seen=node.last_seen,
-    )
+async def save(db: Database, rows: Iterable[NodeRow]) -> None:
+    """Store nodes as they are now, all in one go: a cluster has thousands."""
+    new = insert(nodes)
     changes = {column.name: column for column in new.excluded if column.name != "name"}
-    async with db.begin() as connection:
-        await connection.execute(
-            new.on_conflict_do_update(index_elements=[nodes.c.name], set_=changes)
-        )
+    statement = new.on_conflict_do_update(index_elements=[nodes.c.name], set_=changes)
+    # Always in one order: two servers that save the same nodes must not wait for each other.
+    values = [_values(row) for row in sorted(rows, key=lambda row: row.name)]
+    if values:
+        async with db.begin() as connection:
+            await connection.execute(statement, values)
+
+
+def _values(node: NodeRow) -> dict[str, object]:
+    return {
+        "name": node.name,
+        "version": node.version,
+        "ranks": node.ranks,
+        "jobs": list(node.jobs),
+        "stacks": node.stacks,
+        "stacks_remedy": node.stacks_remedy,
+        "depth": node.depth.value,
+        "dropped": node.dropped,
+        "last_seen": node.last_seen,
+    }
 
 
 async def list_all(db: Database, history: Mapping[str, NodeHistory]) -> list[NodeRow]:

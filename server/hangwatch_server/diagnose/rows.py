@@ -246,17 +246,18 @@ def _front(looked: Survey, gid: str) -> int | None:
 
     As by the standings of all members, which take five times as long to work out.
     """
-    known = [_entered(own, plain) for _, _, _, own, plain in looked.standings.reports(gid)]
+    reports = looked.standings.reports(gid)
+    known = [_entered(own, plain and plain[0]) for _, _, _, own, plain in reports]
     if None in known:
         held = looked.standings.get(gid, {}).values()
         known = [one.entered for one in held if one.entered is not None]
     return max((seq for seq in known if seq is not None), default=None)
 
 
-def _entered(own: GroupBeat, plain: place.Place | None) -> int | None:
+def _entered(own: GroupBeat, plain: int | None) -> int | None:
     """What a report without anything odd says at once; None for all others."""
     if plain is not None:
-        return plain[0]
+        return plain
     seq = own.seq
     if own.entries or seq is None or not 0 <= seq <= place.MAX_SEQ or not 0.0 <= own.stall_s < inf:
         return None

@@ -6,6 +6,7 @@ The choice is part of the address, so that what one person sees can be sent to a
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -115,7 +116,7 @@ def age_step(age_s: float | None) -> int:
     """How many of AGES_S an age has passed: small numbers that seldom change."""
     if age_s is None:
         return NEVER
-    return sum(age_s >= limit_s for limit_s in AGES_S)
+    return bisect_right(AGES_S, age_s)
 
 
 def _lag_class(lag: Lag | None) -> int:

@@ -38,6 +38,7 @@ MAX_ROWS = 64  # of the ranks table; the grid shows all, the range filter reache
 MOST_DEPTHS = 12
 MOST_LENSES = 40
 PAST_INCIDENTS = 5
+THREAD_FROM_RANKS = 2_000  # packing more would hold up agents and other readers
 _ROW_ORDER = {"culprit": 0, "gone": 1, "silent": 2, "unknown": 3}
 router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
 
@@ -170,13 +171,14 @@ async def _shown_grid(
     house: Services, job_id: str, choice: Choice, rows: Sequence[RankRow]
 ) -> dict[str, object]:
     lags, lens_problem = await _lags(house, job_id, choice)
-    coloured = colouring.of(choice.by, rows, lags)
     chosen, _ = choice.chosen()
-    return {
-        "grid": rank_grid.pack(rows, coloured, lags, chosen),
-        "legend": coloured.legend(),
-        "lens_problem": lens_problem,
-    }
+
+    def made() -> dict[str, object]:
+        coloured = colouring.of(choice.by, rows, lags)
+        grid = rank_grid.pack(rows, coloured, lags, chosen)
+        return {"grid": grid, "legend": coloured.legend(), "lens_problem": lens_problem}
+
+    return await asyncio.to_thread(made) if len(rows) >= THREAD_FROM_RANKS else made()
 
 
 async def _lags(house: Services, job_id: str, choice: Choice) -> tuple[dict[int, Lag], str]:

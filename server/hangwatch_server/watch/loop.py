@@ -63,6 +63,7 @@ class Loop:
         self._nodes_due_s = 0.0
         self._prune_due_s = 0.0
         self._links: dict[str, Link] = {}
+        self._unstored_nodes: set[str] = set()
         self._leases_to_release: list[str] = []
         self._appointments = Appointments()
 
@@ -240,11 +241,11 @@ class Loop:
         if now_s >= self._nodes_due_s:
             self._nodes_due_s = now_s + NODES_EVERY_S
             self.history_by_node = await node_history.by_node(self._db, HISTORY_DAYS)
-            for node in self._board.nodes(now_s):
-                row = rows.of_node(node, self.history_by_node, self._clock.now())
-                await node_rows.save(self._db, row)
+            self._unstored_nodes |= self._links.keys()
             if now_s - self._started_s >= self._settings.forget_after_s:  # agents had time to come
                 await self._ledger.end_abandoned(self._settings.abandon_after_s)
+        if self._unstored_nodes:
+            await self._store_nodes(now_s)
         if now_s >= self._prune_due_s:
             self._prune_due_s = now_s + PRUNE_EVERY_S
             await retention.prune(
@@ -253,13 +254,19 @@ class Loop:
                 hidden_older_than_days=self._settings.suspicion_retention_days,
             )
 
+    async def _store_nodes(self, now_s: float) -> None:
+        history, now = self.history_by_node, self._clock.now()
+        due = [node for node in self._board.nodes(now_s) if node.name in self._unstored_nodes]
+        await node_rows.save(self._db, [rows.of_node(node, history, now) for node in due])
+        self._unstored_nodes.clear()
+
     def _tell_links(self, now_s: float) -> None:
         links = self._board.links(now_s)
         for name, link in links.items():
             if self._links.get(name) is not link:
                 self._bus.publish("nodes", {"node": name})
                 if name not in self._links:
-                    self._nodes_due_s = 0.0  # a new node is stored at once
+                    self._unstored_nodes.add(name)  # a new one is stored at once
         self._links = links
 
 

@@ -34,8 +34,9 @@ from hangwatch_server.model import (
     TimelinePoint,
     Verdict,
 )
-from hangwatch_server.watch import rows, verdicts
+from hangwatch_server.watch import rows, tabled, verdicts
 from hangwatch_server.watch.loop import Loop
+from hangwatch_server.watch.tabled import Tabled
 from hangwatch_server.watch.watched import Watched
 
 LONGEST_WAIT_S = 120.0
@@ -183,7 +184,8 @@ class Watch:
 
     async def depths(self, job_id: str) -> tuple[DepthRow, ...]:
         """The job's nodes by how deep they are seen."""
-        return rows.depths(await self.ranks(job_id))
+        watched, found = await self._live(job_id), await self.ranks(job_id)
+        return () if watched is None else await _run(watched, lambda: rows.depths(found))
 
     async def group(self, job_id: str, gid: str) -> GroupRow:
         """One group with its members; raise NotFoundError for an unknown one."""
@@ -269,11 +271,16 @@ class Watch:
         if watched is None:
             return diagnose.Tables((), ())
         async with watched.tabling:
-            snapshot, finding = watched.snapshot, watched.finding
-            if watched.tables is None or watched.tabled is not snapshot:
-                watched.tables = await _run(watched, lambda: diagnose.tables(snapshot, finding))
-                watched.tabled = snapshot
-            return watched.tables
+            made = watched.tabled
+            if made is None or not made.holds(watched, self._clock.monotonic_s()):
+                made = watched.tabled = await self._made(watched)
+            return made.tables
+
+    async def _made(self, watched: Watched) -> Tabled:
+        snapshot, finding = watched.snapshot, watched.finding
+        begun_s = self._clock.monotonic_s()
+        tables = await _run(watched, lambda: diagnose.tables(snapshot, finding))
+        return tabled.of(tables, snapshot, finding, begun_s, self._clock.monotonic_s())
 
     async def _live(self, job_id: str) -> Watched | None:
         watched = self._loop.watched.get(job_id)

@@ -9,7 +9,6 @@ from datetime import datetime
 
 from hangwatch_server.board import JobMeta
 from hangwatch_server.detect import Memory
-from hangwatch_server.diagnose import Tables
 from hangwatch_server.model import (
     Axis,
     Finding,
@@ -22,6 +21,7 @@ from hangwatch_server.model import (
     Verdict,
 )
 from hangwatch_server.watch import verdicts
+from hangwatch_server.watch.tabled import Tabled
 
 TELL_EVERY_S = 1.0
 # From here on a pass over all ranks would hold up the event loop noticeably: it goes to a thread.
@@ -65,8 +65,7 @@ class Watched:
     moment_key: tuple[str, IncidentState, Kind, str] | None = None  # see `moments.key`
     told: tuple[Verdict, JobMeta] | None = None  # what listeners were last told of
     told_s: float = 0.0
-    tables: Tables | None = None  # of the snapshot `tabled`, once somebody looked
-    tabled: Snapshot | None = None
+    tabled: Tabled | None = None  # once somebody looked
     # The mesh, with what it was recognised from: groups and world size seldom change.
     axes: tuple[tuple[frozenset[str], int], tuple[Axis, ...]] | None = None
     tabling: asyncio.Lock = field(default_factory=asyncio.Lock)

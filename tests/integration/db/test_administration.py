@@ -66,10 +66,10 @@ async def test_unknown_token_is_none_and_cannot_be_revoked(db: Database) -> None
 
 
 async def test_node_is_saved_and_refreshed(db: Database) -> None:
-    await nodes.save(db, NODE)
+    await nodes.save(db, [NODE])
     newer = dataclasses.replace(NODE, ranks=8, stacks="")
 
-    await nodes.save(db, newer)
+    await nodes.save(db, [newer])
 
     assert await nodes.list_all(db, {}) == [newer]
     assert await nodes.find(db, "node-b", {}) == newer
@@ -77,7 +77,7 @@ async def test_node_is_saved_and_refreshed(db: Database) -> None:
 
 
 async def test_node_counts_its_confirmed_incidents(db: Database) -> None:
-    await nodes.save(db, NODE)
+    await nodes.save(db, [NODE])
     await jobs.save(db, make.job(), "run-1", {})
     lease = await leases.claim(db, make.job().id, "server-a", 60)
     assert lease is not None

@@ -24,7 +24,7 @@ from fastapi import FastAPI
 import hangwatch_server
 from hangwatch_agent import wire
 from hangwatch_server import app as application
-from hangwatch_server import logs
+from hangwatch_server import garbage, logs
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.security import access
 from hangwatch_server.settings import ServerSettings
@@ -88,6 +88,7 @@ async def _serve(app: FastAPI, settings: ServerSettings, listener: socket.socket
     # Cancelled by `stop` while still starting up: that is the end that was asked for.
     with suppress(asyncio.CancelledError):
         async with app.router.lifespan_context(app):
+            garbage.seldom()
             await server.serve(sockets=[listener])
 
 

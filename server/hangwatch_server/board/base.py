@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from hangwatch_agent import wire
@@ -52,6 +53,7 @@ class NodeState:
     clock_ahead_s: float | None = None  # of ours when it connected; None where it did not say
 
 
+@lru_cache(maxsize=4096)
 def job_id(launch: str) -> str:
     """The id of the job with this launch key: stable across restarts and replicas."""
     return hashlib.sha256(launch.encode()).hexdigest()[:12]

@@ -10,7 +10,8 @@ long enough for an alarm is for `detect` to say.
 
 from __future__ import annotations
 
-from hangwatch_server.diagnose import garbage, quiet, survey
+from hangwatch_server import garbage
+from hangwatch_server.diagnose import quiet, survey
 from hangwatch_server.diagnose.blame import culprits
 from hangwatch_server.diagnose.coverage import coverage
 from hangwatch_server.diagnose.families import families, lags, members

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hangwatch_server.diagnose import garbage, survey
+from hangwatch_server import garbage
+from hangwatch_server.diagnose import survey
 from hangwatch_server.diagnose.settings import DEFAULT
 from hangwatch_server.model import Family, GroupRow, Lag, Snapshot
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from hangwatch_agent.wire import Depth, Entry, GroupBeat, RankBeat
-from hangwatch_server import ranges
-from hangwatch_server.diagnose import garbage, hardware, rank_detail, rows
+from hangwatch_server import garbage, ranges
+from hangwatch_server.diagnose import hardware, rank_detail, rows
 from hangwatch_server.diagnose.calls import record, signature
 from hangwatch_server.model import (
     Finding,

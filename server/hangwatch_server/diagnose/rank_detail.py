@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hangwatch_agent import wire
-from hangwatch_server.diagnose import garbage, rows, survey
+from hangwatch_server import garbage
+from hangwatch_server.diagnose import rows, survey
 from hangwatch_server.diagnose.settings import DEFAULT
 from hangwatch_server.diagnose.standing import Standing
 from hangwatch_server.diagnose.survey import Survey

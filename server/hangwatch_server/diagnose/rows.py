@@ -9,8 +9,8 @@ from functools import lru_cache
 from math import inf, prod
 
 from hangwatch_agent.wire import Depth, Entry, GroupBeat, RankBeat
-from hangwatch_server import ranges
-from hangwatch_server.diagnose import garbage, place, survey
+from hangwatch_server import garbage, ranges
+from hangwatch_server.diagnose import place, survey
 from hangwatch_server.diagnose.calls import siblings, signature
 from hangwatch_server.diagnose.pending import (
     collectives,

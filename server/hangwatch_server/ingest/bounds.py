@@ -158,7 +158,8 @@ def _check_rank(beat: wire.RankBeat) -> None:
         _count(len(group.entries), wire.MAX_ENTRIES, "entries of a group")
         if group.tail is not None:
             _check_tail(group.tail)
-        _numbers((group.stall_s, group.entries_age_s))
+        if not -1.0 <= group.stall_s <= wire.MAX_AGE_S or group.entries_age_s is not None:
+            _numbers((group.stall_s, group.entries_age_s))
         if group.counter < 0:
             raise WireError("a counter cannot be negative")
 
@@ -167,7 +168,10 @@ def _check_process(process: wire.ProcessFacts) -> None:
     _count(len(process.children), MAX_CHILDREN, "children of a rank")
     _texts((process.exit_reason,))
     _numbers((process.main_cpu_share, process.main_still_s, process.main_delay_share))
-    _numbers((process.ended_share, *(child.cpu_share for child in process.children)))
+    _numbers((process.ended_share,))
+    if not process.children:
+        return
+    _numbers(child.cpu_share for child in process.children)
     rates = (child.io_rate for child in process.children)
     if not all(rate is None or math.isfinite(rate) for rate in rates):
         raise WireError("a child's rate of bytes is not finite")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hangwatch_agent import wire
-from hangwatch_server import ranges
+from hangwatch_server import garbage, ranges
 from hangwatch_server.model import Earlier, StackClass, TreeNode
 from hangwatch_server.stacks import activity, frames, signature
 
@@ -74,13 +74,14 @@ def merge(
     2. Where `previous` has the rank too, count whether its stack is the same: frozen or moving.
     3. Insert each distinct stack once, outermost frame first, with its whole rank set.
     """
-    distinct = _distinct(parts, _by_process(previous))
-    root = _Node()
-    for stack in distinct:
-        stack.signature = signature.signature(stack.thread.frames)
-        _insert(root, stack, _shown(stack, native, show_framework))
-    mains = [stack for stack in distinct if stack.role == "main"]
-    return _children(root, {}), _classes(mains)
+    with garbage.uncollected():
+        distinct = _distinct(parts, _by_process(previous))
+        root = _Node()
+        for stack in distinct:
+            stack.signature = signature.signature(stack.thread.frames)
+            _insert(root, stack, _shown(stack, native, show_framework))
+        mains = [stack for stack in distinct if stack.role == "main"]
+        return _children(root, {}), _classes(mains)
 
 
 def _distinct(parts: Sequence[RankStacks], before: _Stacks) -> list[_Distinct]:
@@ -131,9 +132,12 @@ def _shown(stack: _Distinct, native: bool, show_framework: bool) -> list[wire.Fr
 
 def _insert(root: _Node, stack: _Distinct, path: Iterable[wire.Frame]) -> None:
     node = root
-    moved = [rank for ranks in stack.earlier.values() for rank in ranks]
+    moved = [rank for ranks in stack.earlier.values() for rank in ranks] if stack.earlier else ()
     for frame in path:
-        node = node.children.setdefault(frame, _Node())
+        child = node.children.get(frame)
+        if child is None:
+            child = node.children[frame] = _Node()
+        node = child
         node.ranks.update(stack.ranks)
         node.compared += stack.compared
         node.still += stack.still
@@ -143,7 +147,9 @@ def _insert(root: _Node, stack: _Distinct, path: Iterable[wire.Frame]) -> None:
 
 def _children(node: _Node, texts: _Texts) -> tuple[TreeNode, ...]:
     """Odd branches first: fewest ranks, then by place so that the order is stable."""
-    ordered = sorted(node.children.items(), key=_oddity)
+    ordered = list(node.children.items())
+    if len(ordered) > 1:
+        ordered.sort(key=_oddity)
     return tuple(_tree_node(frame, child, texts) for frame, child in ordered)
 
 
@@ -164,12 +170,14 @@ def _tree_node(frame: wire.Frame, node: _Node, texts: _Texts) -> TreeNode:
         is_frozen=node.still == node.compared if node.compared else None,
         moved=_text(node.moved, texts),
         signatures=tuple(sorted({end.signature for end in node.ends})),
-        earlier=_earlier(node.ends),
+        earlier=_earlier(node.ends) if node.moved else (),
         children=_children(node, texts),
     )
 
 
 def _text(ranks: set[int], texts: _Texts) -> str:
+    if len(ranks) < 2:
+        return ranges.text(ranks)
     key = frozenset(ranks)
     if key not in texts:
         texts[key] = ranges.text(key)

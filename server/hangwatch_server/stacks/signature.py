@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from hangwatch_agent import wire
 
@@ -16,8 +17,10 @@ _VARYING = re.compile(r"0x[0-9a-f]+|/tmp/[^/]+/|torchinductor_[^/]+/")
 
 def signature(frames: Iterable[wire.Frame]) -> str:
     """16 hex digits of Python's functions, files and lines, innermost first."""
-    digest = hashlib.sha256()
-    for frame in frames:
-        if not frame.is_native:
-            digest.update(f"{frame.name}\0{_VARYING.sub('', frame.file)}\0{frame.line}\n".encode())
-    return digest.hexdigest()[:16]
+    lines = [_line(frame) for frame in frames if not frame.is_native]
+    return hashlib.sha256(b"".join(lines)).hexdigest()[:16]
+
+
+@lru_cache(maxsize=65536)
+def _line(frame: wire.Frame) -> bytes:
+    return f"{frame.name}\0{_VARYING.sub('', frame.file)}\0{frame.line}\n".encode()

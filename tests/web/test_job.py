@@ -174,6 +174,58 @@ def test_nodes_that_are_not_heard_come_first_with_what_they_lack(page: Page, sit
     expect(row).to_contain_text("0 of 4")
 
 
+# Counts the marks that are drawn.
+COUNTING = """
+window.marks = 0;
+const draw = CanvasRenderingContext2D.prototype.drawImage;
+CanvasRenderingContext2D.prototype.drawImage = function (...given) {
+  window.marks += 1;
+  return draw.apply(this, given);
+};
+"""
+
+
+class TestSmallCells:
+    """So many ranks that a culprit's mark is drawn larger than its cell."""
+
+    @pytest.fixture
+    def scene(self) -> scenes.Scene:
+        return wide.scene(wide.LARGE, is_hung=True)
+
+    def test_only_what_changed_is_drawn_and_the_culprit_stays_on_top(
+        self, page: Page, site: Site
+    ) -> None:
+        page.add_init_script(COUNTING)
+        page.goto(site.url + WIDE)
+        expect(page.locator("#grid")).to_have_attribute("data-drawn", str(wide.LARGE.size))
+        canvas = page.locator("#grid canvas")
+        canvas.focus()  # begins at the culprit
+        frame, ring = canvas.bounding_box(), page.locator("#grid .grid-ring").bounding_box()
+        assert frame is not None
+        assert ring is not None
+        middle = [
+            ring["x"] + ring["width"] / 2 - frame["x"],
+            ring["y"] + ring["height"] / 2 - frame["y"],
+        ]
+        colour, before = canvas.evaluate(COLOUR, middle), canvas.evaluate("c => c.toDataURL()")
+        page.evaluate("window.marks = 0")
+
+        culprit = wide.LARGE.size * 3 // 8 + 5
+        site.scene.ranks[wide.JOB] = tuple(
+            dataclasses.replace(row, state="healthy", waits_in="")
+            if abs(row.rank - culprit) == 1
+            else row
+            for row in site.scene.ranks[wide.JOB]
+        )
+        site.publish(f"job:{wide.JOB}")
+
+        page.wait_for_function(
+            "before => document.querySelector('#grid canvas').toDataURL() !== before", arg=before
+        )
+        assert canvas.evaluate(COLOUR, middle) == colour
+        assert 0 < page.evaluate("window.marks") < 10
+
+
 class TestMesh:
     """A job whose groups make a mesh of tensor, data and pipeline ranks."""
 

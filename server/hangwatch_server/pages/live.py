@@ -21,6 +21,9 @@ from hangwatch_server.services import Services
 
 # A person cannot read faster, and a thousand ranks can change in one second.
 SHORTEST_PAUSE_S = 1.0
+# What is costly to make is made less often: many open pages must not keep agents waiting.
+COSTS_PAUSED = 4
+LONGEST_PAUSE_S = 4.0
 BEAT_S = 5.0
 # A session may be revoked while a page stays open: the browser then connects, and is asked, again.
 LONGEST_STREAM_S = 600.0
@@ -72,6 +75,7 @@ async def _messages(
     end_s = loop.time() + LONGEST_STREAM_S
     with subscription:
         while loop.time() < end_s:
+            begun_s = loop.time()
             try:
                 found = await values(request)
             except (HangwatchError, security.UnauthorisedError) as error:
@@ -81,10 +85,16 @@ async def _messages(
                 yield message(told, "data")
             if text := sieve.changed(render.fragment(request, name, found), loop.time()):
                 yield message(text)
+            cost_s = loop.time() - begun_s
             yield message("beat", "beat")
-            await asyncio.sleep(SHORTEST_PAUSE_S)
+            await asyncio.sleep(pause_s(cost_s))
             if not await _wait(subscription):
                 return
+
+
+def pause_s(cost_s: float) -> float:
+    """How long to rest after an update that took so long to make."""
+    return min(LONGEST_PAUSE_S, max(SHORTEST_PAUSE_S, COSTS_PAUSED * cost_s))
 
 
 async def _wait(subscription: Subscription) -> bool:

@@ -65,7 +65,7 @@ async def _values(
         "permalink": f"{str(request.base_url).rstrip('/')}/jobs/{job_id}/ranks/{rank}",
         "detail": detail,
         "culprit": _culprit(job, rank),
-        "path_steps": await _path(house, job, rank),
+        "path_steps": await _path(house, job, rank) if detail and detail.row.waits_in else (),
         "tree": tree,
         "stacks": stack_view.of(tree, request, chosen, base=f"/captures/{tree.capture}"),
         "captures": await capture_rows.of_rank(house.db, job_id, rank, MAX_CAPTURES),
@@ -77,8 +77,6 @@ def _culprit(job: Job, rank: int) -> Culprit | None:
 
 
 async def _path(house: Services, job: Job, rank: int) -> tuple[PathStep, ...]:
-    if not job.is_live:
-        return ()
     try:
         return await house.watch.path(job.id, rank)
     except HangwatchError:

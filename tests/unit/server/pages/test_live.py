@@ -1,0 +1,16 @@
+"""The event stream of a page."""
+
+from __future__ import annotations
+
+from hangwatch_server.pages import live
+
+
+def test_an_update_that_was_costly_is_followed_by_a_longer_rest() -> None:
+    assert live.pause_s(0.01) == live.SHORTEST_PAUSE_S
+    assert live.pause_s(0.5) == 2.0
+    assert live.pause_s(60.0) == live.LONGEST_PAUSE_S
+
+
+def test_a_page_hears_of_its_server_in_time_after_the_longest_rest() -> None:
+    """live.js takes a stream that is quiet for 15 s for one that is down."""
+    assert live.LONGEST_PAUSE_S + live.BEAT_S < 15.0

@@ -19,7 +19,9 @@ from hangwatch_server.pages import (
     offline,
     overview,
     ranks,
+    static_files,
 )
+from hangwatch_server.pages.static_files import KeptFiles
 
 router = APIRouter(include_in_schema=False)
 for _page in (
@@ -39,8 +41,12 @@ for _page in (
 
 
 def install(app: FastAPI) -> None:
-    """Add the pages, `/static` and `/vendor`."""
+    """Add the pages, `/static` and `/vendor`, whose addresses hold the versions of its files."""
     web = assets.web()
     app.include_router(router)
-    for name in ("static", "vendor"):
-        app.mount(f"/{name}", GZipMiddleware(StaticFiles(directory=web / name)), name=name)
+    for address, files in (
+        (static_files.address(), KeptFiles(directory=web / "static")),
+        ("/static", StaticFiles(directory=web / "static")),
+        ("/vendor", KeptFiles(directory=web / "vendor")),
+    ):
+        app.mount(address, GZipMiddleware(files))

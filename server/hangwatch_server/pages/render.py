@@ -16,7 +16,7 @@ from markupsafe import escape
 
 import hangwatch_server
 from hangwatch_server import assets, ranges, security
-from hangwatch_server.pages import words
+from hangwatch_server.pages import static_files, words
 
 _WORTH_PACKING = 2048  # bytes; below this, packing costs more than it saves
 _LONGEST_TAIL = 64
@@ -33,7 +33,12 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals.update(words=words, version=hangwatch_server.__version__)
+    templates.globals.update(
+        words=words,
+        version=hangwatch_server.__version__,
+        static=static_files.address(),
+        modules=static_files.modules(),
+    )
     templates.filters.update(
         duration=words.duration,
         clock=words.clock,

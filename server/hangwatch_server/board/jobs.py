@@ -49,9 +49,9 @@ class BoardJob:
         now_s: float,
     ) -> None:
         """Put a rank's beat where it belongs: same process, newer process, or an outdated one."""
-        process = (node, beat.pid, beat.start_ticks)
         slot = self.slots.get(beat.rank)
-        if slot is not None and slot.process == process:
+        process = (node, beat.pid, beat.start_ticks)
+        if slot is not None and slot.is_of(node, beat):
             slot.restart = max(slot.restart, restart)
             slot.number = max(slot.number, restart + 1)
             slot.refresh(beat, now_s)

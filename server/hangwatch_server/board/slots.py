@@ -35,6 +35,12 @@ class Slot:
     def process(self) -> tuple[str, int, int]:
         return self.node, self.beat.pid, self.beat.start_ticks
 
+    def is_of(self, node: str, beat: wire.RankBeat) -> bool:
+        """Whether this is the process that a beat of `node` speaks of."""
+        own = self.beat
+        same = own.pid == beat.pid and own.start_ticks == beat.start_ticks
+        return same and self.node == node
+
     @property
     def is_gone(self) -> bool:
         return self.beat.process.state == GONE
@@ -70,9 +76,11 @@ class Slot:
 
     def _whole(self, beat: wire.RankBeat) -> wire.RankBeat:
         """The beat with the entries that it leaves out because the one before had them."""
-        if any(group.are_entries_kept for group in beat.groups):
-            groups = tuple(self._refilled(group) for group in beat.groups)
-            beat = msgspec.structs.replace(beat, groups=groups)
+        for group in beat.groups:
+            if group.are_entries_kept:
+                groups = tuple([self._refilled(group) for group in beat.groups])
+                beat = msgspec.structs.replace(beat, groups=groups)
+                break
         self.told = {group.gid: group for group in beat.groups if group.entries}
         return beat
 
@@ -129,9 +137,9 @@ def replaces(
 
 
 def calls_of(beat: wire.RankBeat) -> int:
-    return sum(group.counter for group in beat.groups)
+    return sum([group.counter for group in beat.groups])
 
 
 def moved_ago_s(beat: wire.RankBeat) -> float | None:
     """Seconds between this rank's last call on any group and the beat; None before the first."""
-    return min((group.stall_s for group in beat.groups if group.counter > 0), default=None)
+    return min([group.stall_s for group in beat.groups if group.counter > 0], default=None)

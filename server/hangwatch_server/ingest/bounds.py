@@ -130,9 +130,9 @@ def _check_gpu(gpu: wire.GpuFacts) -> None:
     _texts((gpu.uuid, gpu.name, *gpu.throttle))
     _count(len(gpu.xid), MAX_XIDS, "Xid errors of a GPU")
     _count(len(gpu.throttle), MAX_XIDS, "throttle reasons of a GPU")
-    numbers = (gpu.utilisation, gpu.power_w, gpu.power_limit_w, gpu.temperature_c)
-    if not all(number is None or math.isfinite(number) for number in numbers):
-        raise WireError("a number of a GPU is not finite")
+    for number in (gpu.utilisation, gpu.power_w, gpu.power_limit_w, gpu.temperature_c):
+        if number is not None and not math.isfinite(number):
+            raise WireError("a number of a GPU is not finite")
 
 
 def _check_rank(beat: wire.RankBeat) -> None:
@@ -152,10 +152,11 @@ def _check_rank(beat: wire.RankBeat) -> None:
     if beat.gpu is not None:
         _check_gpu(beat.gpu)
     _numbers((beat.beat_age_s, beat.phase_s, beat.phase_limit_s))
-    _numbers(wait.age_s for wait in beat.waits)
-    _numbers(call.age_s for call in beat.calls)
+    _numbers([wait.age_s for wait in beat.waits])
+    _numbers([call.age_s for call in beat.calls])
     for group in beat.groups:
-        _count(len(group.entries), wire.MAX_ENTRIES, "entries of a group")
+        if len(group.entries) > wire.MAX_ENTRIES:
+            _count(len(group.entries), wire.MAX_ENTRIES, "entries of a group")
         if group.tail is not None:
             _check_tail(group.tail)
         if not -1.0 <= group.stall_s <= wire.MAX_AGE_S or group.entries_age_s is not None:
@@ -168,7 +169,8 @@ def _check_process(process: wire.ProcessFacts) -> None:
     _count(len(process.children), MAX_CHILDREN, "children of a rank")
     _texts((process.exit_reason,))
     _numbers((process.main_cpu_share, process.main_still_s, process.main_delay_share))
-    _numbers((process.ended_share,))
+    if process.ended_share is not None:
+        _numbers((process.ended_share,))
     if not process.children:
         return
     _numbers(child.cpu_share for child in process.children)
@@ -190,11 +192,9 @@ def _count(count: int, limit: int, what: str) -> None:
 
 
 def _texts(texts: Iterable[str]) -> None:
-    for text in texts:
-        if len(text) > wire.MAX_TEXT:
-            raise WireError(
-                f"a text of {len(text)} characters is over the limit of {wire.MAX_TEXT}"
-            )
+    longest = max(map(len, texts), default=0)
+    if longest > wire.MAX_TEXT:
+        raise WireError(f"a text of {longest} characters is over the limit of {wire.MAX_TEXT}")
 
 
 def _numbers(numbers: Iterable[float | None]) -> None:

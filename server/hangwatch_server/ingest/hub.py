@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Protocol
 
 from hangwatch_agent import wire
 from hangwatch_server import logs, metrics
 from hangwatch_server.errors import HangwatchError
+from hangwatch_server.ingest.turns import Turns
 
 SEND_TIMEOUT_S = 5.0
 # A connection that was silent for longer may be replaced: the agent's machine may have lost its
@@ -62,6 +64,7 @@ class Hub:
 
     def __init__(self) -> None:
         self._connections: dict[str, Connection] = {}
+        self.turns = Turns(time.monotonic)
 
     def join(self, connection: Connection, now_s: float) -> Connection | None:
         """Make this the node's connection; return a half-dead one that it replaces.

@@ -107,8 +107,7 @@ async def _serve(websocket: WebSocket, services: House) -> None:
         )
         while True:
             data = await _receive(websocket, IDLE_TIMEOUT_S)
-            connection.heard_s = services.clock.monotonic_s()
-            await _take(services, connection, _decoded(data))
+            await _take(services, connection, await _read(services, connection, data))
     finally:
         if services.hub.leave(connection):
             services.board.disconnected(hello.node, services.clock.monotonic_s())
@@ -173,15 +172,24 @@ async def _join(services: House, connection: Connection) -> None:
         await old.close(POLICY_VIOLATION, "replaced by a newer connection of the node")
 
 
+async def _read(services: House, connection: Connection, data: bytes) -> wire.AgentFrame:
+    """Decode one frame, and take it in if it is a heartbeat, when it is this one's turn."""
+    async with services.hub.turns:
+        connection.heard_s = services.clock.monotonic_s()
+        frame = _decoded(data)
+        if isinstance(frame, wire.Heartbeat):
+            _checked(bounds.check_heartbeat, frame)
+            _checked(bounds.check_ranges, services.board.unknown_groups(frame))
+            services.board.apply(connection.node, frame, connection.heard_s)
+            metrics.frames_received.labels("heartbeat").inc()
+        return frame
+
+
 async def _take(services: House, connection: Connection, frame: wire.AgentFrame) -> None:
-    """Hand one frame to whom it concerns."""
-    now_s = connection.heard_s
+    """Hand one frame that is no heartbeat to whom it concerns."""
     if isinstance(frame, wire.Heartbeat):
-        _checked(bounds.check_heartbeat, frame)
-        _checked(bounds.check_ranges, services.board.unknown_groups(frame))
-        services.board.apply(connection.node, frame, now_s)
-        metrics.frames_received.labels("heartbeat").inc()
-    elif isinstance(frame, wire.CapturePart):
+        return
+    if isinstance(frame, wire.CapturePart):
         _checked(bounds.check_part, frame)
         await _deliver(services, connection, frame)
         metrics.frames_received.labels("capture_part").inc()

@@ -8,8 +8,10 @@ import msgspec
 
 from hangwatch_server import ranges, stacks
 from hangwatch_server.db import captures as rows
-from hangwatch_server.db.captures import RankedStacks, StoredPart
+from hangwatch_server.db import stacks as stack_rows
+from hangwatch_server.db.captures import StoredPart
 from hangwatch_server.db.engine import Database
+from hangwatch_server.db.stacks import RankedStacks
 from hangwatch_server.model import Capture, Comparison, PartRow, StackClass, Tree, TreeNode
 
 # Beyond this many parts merging would hold up the event loop noticeably.
@@ -72,7 +74,7 @@ async def incident_tree(
 
     `last` is the id of its newest capture, "" for none.
     """
-    newest, before = await rows.newest_of_incident(db, incident)
+    newest, before = await stack_rows.newest_of_incident(db, incident)
     roots, classes = await _merge(
         _ranked(newest), _ranked(before), native=native, framework=framework
     )
@@ -90,7 +92,7 @@ async def rank_tree(db: Database, job: str, rank: int, *, native: bool) -> Tree:
 
 async def incident_text(db: Database, incident: str) -> str:
     """The same as plain text."""
-    newest, _ = await rows.newest_of_incident(db, incident)
+    newest, _ = await stack_rows.newest_of_incident(db, incident)
     return (await asyncio.to_thread(stacks.text, _ranked(newest), native=False)).strip() + "\n"
 
 
@@ -132,7 +134,7 @@ async def _previous(db: Database, capture: Capture) -> Capture | None:
 
 async def _stacks(db: Database, capture_id: str) -> list[stacks.RankStacks]:
     """Of the ranks that gave some."""
-    return _ranked(await rows.stacks_of(db, capture_id))
+    return _ranked(await stack_rows.of_capture(db, capture_id))
 
 
 def _ranked(found: list[RankedStacks]) -> list[stacks.RankStacks]:

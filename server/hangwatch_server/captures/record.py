@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from hangwatch_server.captures import reading
+from hangwatch_server.captures import reading, shelf
 from hangwatch_server.captures.shelf import TreeShelf
 from hangwatch_server.clock import Clock
 from hangwatch_server.db import captures as rows
+from hangwatch_server.db import stacks as stack_rows
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import ConflictError, NotFoundError
 from hangwatch_server.model import Capture, CaptureState, Comparison, Tree
@@ -82,8 +83,10 @@ class Record:
 
         if any(capture.state is CaptureState.TAKING for capture in captures):
             return await make()
-        key = (tuple(capture.id for capture in captures), native, framework)
-        return await self._trees.get(key, make, self._clock.monotonic_s())
+        stamp = await stack_rows.stamp_of_incident(self._db, incident_id)
+        key = (incident_id, stamp, native, framework)
+        now_s = self._clock.monotonic_s()
+        return await self._trees.get(key, make, now_s, shelf.KEEP_STAMPED_S)
 
     async def rank_tree(self, job_id: str, rank: int, *, native: bool = False) -> Tree:
         """The newest stored stacks of one rank; an empty tree when there are none."""

@@ -24,7 +24,12 @@ from hangwatch_server.captures.record import Record
 from hangwatch_server.clock import Clock
 from hangwatch_server.db import captures as rows
 from hangwatch_server.db.engine import Database
-from hangwatch_server.errors import ConflictError, DatabaseError, NotFoundError
+from hangwatch_server.errors import (
+    ConflictError,
+    DatabaseError,
+    HangwatchError,
+    NotFoundError,
+)
 from hangwatch_server.ingest.hub import Hub
 from hangwatch_server.model import Capture, CaptureState, Link, RankView, Snapshot
 
@@ -62,6 +67,7 @@ class Captures(Record):
         self._sink, self._deadline_s = sink, deadline_s
         self._pending: dict[str, Pending] = {}
         self._evidence: set[str] = set()
+        self._unread: set[str] = set()  # incidents with captures that nobody has opened yet
 
     async def tell(self, node: str, command: wire.AskRas) -> bool:
         """Give a node's agent a command that no capture hangs on; False when it is not there."""
@@ -163,10 +169,20 @@ class Captures(Record):
         """End captures whose deadline has passed; runs as long as the server."""
         while True:
             await asyncio.sleep(CHECK_S)
+            await self._merge_ahead()
             now_s = self._clock.monotonic_s()
             for pending in list(self._pending.values()):
                 if now_s >= pending.deadline_s:
                     await self._expire_safely(pending)
+
+    async def _merge_ahead(self) -> None:
+        """Have the stacks of new evidence merged before somebody asks: many take a second."""
+        while self._unread:
+            incident = self._unread.pop()
+            try:
+                await self.incident_tree(incident)
+            except HangwatchError as error:
+                _log.info("stacks_not_merged_ahead", incident=incident, error=str(error))
 
     async def wait(self, capture_id: str, timeout_s: float) -> Capture:
         """The capture once it is finished, or as it is when `timeout_s` has passed."""
@@ -307,6 +323,7 @@ class Captures(Record):
         self._pending.pop(capture.id, None)
         if capture.incident is not None:
             self._evidence.add(capture.incident)
+            self._unread.add(capture.incident)
             self._bus.publish(f"incident:{capture.incident}", {"incident": capture.incident})
         self._bus.publish(f"capture:{capture.id}", {"capture": capture.id})
         self._bus.publish(f"job:{capture.job}", {"job": capture.job})

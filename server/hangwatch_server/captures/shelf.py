@@ -1,6 +1,7 @@
 """Merged trees at hand for a short while, since folding one open asks for the same tree again.
 
-A part may still come late, perhaps to another replica: so nothing stays for long.
+A part may still come late, perhaps to another replica: so what is not told apart by its parts does
+not stay for long.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from hangwatch_server.model import Tree
 
 KEEP_S = 10.0
+KEEP_STAMPED_S = 600.0  # of a key that is another one as soon as a part comes
 MAX_TREES = 8
 
 
@@ -20,10 +22,16 @@ class TreeShelf:
     def __init__(self) -> None:
         self._trees: OrderedDict[Hashable, tuple[float, Tree]] = OrderedDict()
 
-    async def get(self, key: Hashable, make: Callable[[], Awaitable[Tree]], now_s: float) -> Tree:
-        """The tree of this key, made now unless it was made just before."""
+    async def get(
+        self,
+        key: Hashable,
+        make: Callable[[], Awaitable[Tree]],
+        now_s: float,
+        keep_s: float = KEEP_S,
+    ) -> Tree:
+        """The tree of this key, made now unless it was made before and not too long ago."""
         found = self._trees.get(key)
-        if found is not None and now_s - found[0] < KEEP_S:
+        if found is not None and now_s - found[0] < keep_s:
             return found[1]
         tree = await make()
         self._trees[key] = (now_s, tree)

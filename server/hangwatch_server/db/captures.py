@@ -6,15 +6,12 @@ perhaps after the deadline, when a row that says "did not answer" stands in thei
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import Row, Text, and_, cast, func, not_, or_, select, update
+from sqlalchemy import Row, and_, func, not_, or_, select, update
 from sqlalchemy import insert as insert_into
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
@@ -33,12 +30,8 @@ from hangwatch_server.model import (
 )
 
 MAX_PARTS = 100_000
-_THREAD_FROM = 256  # parts; decoding fewer is quicker than a thread
 
 _PART_ROW = [column for column in capture_parts.c if column.name != "part"]
-_STACKS = cast(capture_parts.c.part["stacks"], Text).label("stacks")
-
-RankedStacks = tuple[int, tuple[wire.ProcessStacks, ...]]  # a rank and its processes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,40 +139,6 @@ async def parts(db: Database, capture_id: str) -> list[StoredPart]:
     return [_stored_part(row) for row in rows]
 
 
-async def newest_of_incident(
-    db: Database, incident_id: str
-) -> tuple[list[RankedStacks], list[RankedStacks]]:
-    """Each rank's newest stacks over all captures of an incident, and those before them.
-
-    By rank; the second list is shorter where a rank was captured once. Read as `stacks_of` does.
-    """
-    place = func.row_number().over(
-        partition_by=capture_parts.c.rank,
-        order_by=(captures.c.requested_at.desc(), captures.c.id.desc()),
-    )
-    # Window, order and limit run over keys alone: the parts themselves can be megabytes.
-    numbered = (
-        select(capture_parts.c.capture, capture_parts.c.rank, place.label("place"))
-        .join(captures, captures.c.id == capture_parts.c.capture)
-        .where(captures.c.incident == incident_id, capture_parts.c.has_stacks)
-        .subquery()
-    )
-    keys = (
-        select(numbered)
-        .where(numbered.c.place <= 2)
-        .order_by(numbered.c.place, numbered.c.rank)
-        .limit(2 * MAX_PARTS)
-        .subquery()
-    )
-    is_same = and_(capture_parts.c.capture == keys.c.capture, capture_parts.c.rank == keys.c.rank)
-    statement = select(keys.c.place, keys.c.rank, _STACKS).join(capture_parts, is_same)
-    async with db.begin() as connection:
-        rows = (await connection.execute(statement)).all()
-    ordered = sorted(rows, key=lambda row: row.rank)
-    newest = await _read([row for row in ordered if row.place == 1])
-    return newest, await _read([row for row in ordered if row.place == 2])
-
-
 async def summaries(db: Database, incident_id: str, limit: int = 200) -> list[CaptureSummary]:
     """What each capture of an incident has brought, oldest first."""
     is_empty = not_(or_(capture_parts.c.has_stacks, capture_parts.c.has_entries))
@@ -229,23 +188,6 @@ async def parts_page(
     async with db.begin() as connection:
         rows = (await connection.execute(statement)).all()
     return [_stored_part(row) for row in rows]
-
-
-async def stacks_of(db: Database, capture_id: str) -> list[RankedStacks]:
-    """(rank, stacks) of every part that holds some, by rank; ones that cannot be read are left out.
-
-    From JSON text in one step, and without what else a part holds: of 16,384 ranks the tree is
-    wanted within a second.
-    """
-    statement = (
-        select(capture_parts.c.rank, _STACKS)
-        .where(capture_parts.c.capture == capture_id, capture_parts.c.has_stacks)
-        .order_by(capture_parts.c.rank)
-        .limit(MAX_PARTS)
-    )
-    async with db.begin() as connection:
-        rows = (await connection.execute(statement)).all()
-    return await _read(rows)
 
 
 async def of_incident(db: Database, incident_id: str, limit: int = 200) -> list[Capture]:
@@ -338,21 +280,6 @@ async def latest(
     async with db.begin() as connection:
         row = (await connection.execute(statement)).first()
     return None if row is None else _stored_part(row)
-
-
-async def _read(rows: Sequence[Row[Any]]) -> list[RankedStacks]:
-    if len(rows) < _THREAD_FROM:
-        return _decoded(rows)
-    return await asyncio.to_thread(_decoded, rows)
-
-
-def _decoded(rows: Sequence[Row[Any]]) -> list[RankedStacks]:
-    decoder = msgspec.json.Decoder(tuple[wire.ProcessStacks, ...])
-    found = []
-    for row in rows:
-        with contextlib.suppress(msgspec.MsgspecError):  # one odd part must not hide the others
-            found.append((row.rank, decoder.decode(row.stacks)))
-    return found
 
 
 def _capture(row: Row[Any], rows: tuple[PartRow, ...]) -> Capture:  # Any: many column types

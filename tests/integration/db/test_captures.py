@@ -10,7 +10,7 @@ from sqlalchemy import text
 from tests.support import verdicts as make
 
 from hangwatch_agent import wire
-from hangwatch_server.db import captures, jobs
+from hangwatch_server.db import captures, jobs, stacks
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import CaptureState
@@ -62,7 +62,7 @@ async def test_stacks_alone_are_read_and_a_part_that_cannot_be_hides_no_other(
         broken = """update capture_parts set part = '{"stacks": [{"pid": "x"}]}' where rank = 7"""
         await connection.execute(text(broken))
 
-    found = await captures.stacks_of(db, stored)
+    found = await stacks.of_capture(db, stored)
 
     assert found == [(rank, make.part(stored, rank=rank).stacks) for rank in (5, 9)]
 

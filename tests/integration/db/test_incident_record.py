@@ -10,7 +10,7 @@ from tests.support import verdicts as make
 from tests.web import moments as made
 
 from hangwatch_agent import wire
-from hangwatch_server.db import captures, incidents, jobs, leases, moments
+from hangwatch_server.db import captures, incidents, jobs, leases, moments, stacks
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import ConflictError, NotFoundError
 from hangwatch_server.model import CaptureState, Incident, IncidentState
@@ -122,10 +122,25 @@ async def test_each_ranks_newest_stacks_and_those_before_come_by_one_query(
     await captures.create(db, make.capture("other"))
     await captures.store_part(db, make.part("other"), "node-b")
 
-    newest, before = await captures.newest_of_incident(db, incident.id)
+    newest, before = await stacks.newest_of_incident(db, incident.id)
 
     assert [(rank, _function(held)) for rank, held in newest] == [(5, "c3_5"), (6, "c1_6")]
     assert [(rank, _function(held)) for rank, held in before] == [(5, "c2_5")]
+
+
+async def test_the_stamp_of_its_stacks_tells_of_each_part_that_came(
+    db: Database, incident: Incident
+) -> None:
+    stamps = [await stacks.stamp_of_incident(db, incident.id)]
+    await captures.create(db, make.capture("c1", incident=incident.id))
+
+    for part in (make.empty_part("c1"), make.part("c1"), make.part("c1", 6), make.part("c1", 6)):
+        await captures.store_part(db, part, "node-b")
+        stamps.append(await stacks.stamp_of_incident(db, incident.id))
+
+    assert stamps[0] == (0, None)
+    assert [stamp[0] for stamp in stamps] == [0, 1, 1, 2, 2]
+    assert len(set(stamps)) == 4  # the last one repeated a part, and changed nothing
 
 
 async def test_a_summary_counts_what_came_and_what_did_not(

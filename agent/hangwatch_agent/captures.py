@@ -15,6 +15,7 @@ from hangwatch_agent.errors import DumpError, SocketError
 from hangwatch_agent.node import Node
 from hangwatch_agent.offspring import Child
 from hangwatch_agent.process import GONE, Identity
+from hangwatch_agent.sources import Sources
 from hangwatch_agent.stacks import Stacks, Subject
 from hangwatch_agent.tracked import Tracked
 
@@ -38,9 +39,10 @@ class Taken:
 class Captures:
     """Takes captures on one node."""
 
-    def __init__(self, node: Node, stacks: Stacks) -> None:
+    def __init__(self, node: Node, stacks: Stacks, sources: Sources | None = None) -> None:
         self._node = node
         self._stacks = stacks
+        self._sources = sources or Sources(is_on=False)
 
     async def take(self, command: wire.TakeCapture, deliver: Deliver) -> None:
         """Read all targets within the command's deadline; each part is delivered as it comes."""
@@ -114,6 +116,7 @@ class Captures:
             process=item.process.as_captured(item.facts),
             reason="; ".join(filter(None, (found.reason, dumped.reason))),
             remedy="; ".join(filter(None, (found.remedy, dumped.remedy))),
+            sources=await self._sources.of(item.identity, found.stacks),
         )
 
     async def _take_stacks(self, item: Tracked, native: bool, timeout_s: float) -> Taken:

@@ -56,6 +56,7 @@ def part(frame: wire.CapturePart) -> bytes:
                 frame,
                 stacks=stacks,
                 entries=(),
+                sources=(),
                 reason=reason,
                 remedy="capture fewer kinds at once",
             )

@@ -24,6 +24,7 @@ from hangwatch_agent.ras import Collector
 from hangwatch_agent.rundir import Lock
 from hangwatch_agent.sampling import Sampler
 from hangwatch_agent.settings import AgentSettings
+from hangwatch_agent.sources import Sources
 from hangwatch_agent.spool import Spool
 from hangwatch_agent.stacks import Stacks
 from hangwatch_agent.tracked import Tracked
@@ -73,7 +74,8 @@ class Service:
             timeout_s=settings.capture_timeout_s,
             py_spy=permissions.find_py_spy(),
         )
-        self._captures = Captures(self._node, self._stacks)
+        sources = Sources(is_on=settings.capture_source)
+        self._captures = Captures(self._node, self._stacks, sources)
         self._gpus = Gpus()
         self._ras = Collector(
             self._proc,

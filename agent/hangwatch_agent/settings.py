@@ -113,6 +113,13 @@ class AgentSettings:
             "0.02 s is usual, 1 s with native frames; ten times that on a loaded node",
         ),
     )
+    capture_source: bool = field(
+        default=True,
+        metadata=_setting(
+            "send the source lines that a captured stack of the user's own code stands at",
+            "the line says more than its number; off for those to whom their code is a secret",
+        ),
+    )
     ras_interval_s: float = field(
         default=10.0,
         metadata=_setting(

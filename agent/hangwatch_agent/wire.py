@@ -27,6 +27,8 @@ MAX_NEW_GROUPS = 8 * MAX_GROUPS_PER_RANK  # of one heartbeat
 MAX_ENTRIES = 64  # newest recorder entries that travel per group
 MAX_FRAMES_PER_STACK = 256
 MAX_THREADS = 256
+MAX_SOURCES = 32  # places of one capture part whose text travels
+MAX_SOURCE_LINES = 16  # of one place
 MAX_TEXT = 4096  # characters in any free text that a job can influence
 MAX_RAS_MEMBERS = 65_536  # of all communicators in one answer of NCCL RAS
 MAX_RAS_COMMUNICATORS = 4096
@@ -382,6 +384,18 @@ class ProcessStacks(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str = ""
 
 
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file says around a line that a stack stands at, when the stack was taken.
+
+    A file that was edited after the process had loaded it says something else than what runs.
+    """
+
+    file: str
+    line: int
+    first: int  # number of the first of `lines`
+    lines: tuple[str, ...]
+
+
 class GroupEntries(msgspec.Struct, frozen=True, kw_only=True):
     gid: str
     entries: tuple[Entry, ...]
@@ -400,6 +414,7 @@ class CapturePart(msgspec.Struct, frozen=True, kw_only=True, tag="capture_part")
     process: ProcessFacts | None = None
     reason: str = ""  # why stacks or entries are missing
     remedy: str = ""
+    sources: tuple[Source, ...] = ()  # of the user's own code; () from agents that do not read it
 
 
 class Samples(msgspec.Struct, frozen=True, kw_only=True, tag="samples"):

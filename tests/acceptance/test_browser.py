@@ -68,6 +68,9 @@ def test_overview_leads_to_the_culprits_line(
     expect(culprit).to_contain_text("in its dataloader")
     expect(culprit).to_contain_text("dataloader_stuck.py")
     expect(culprit).not_to_contain_text("No stack of this rank")
+    expect(culprit.locator(".source")).to_contain_text(
+        ["for batch in DataLoader(shards", "self.stuck_path.read_bytes()"]
+    )
     expect(page.locator("#stacks-title")).to_be_visible()
     page.screenshot(path=tmp_path / "incident.png", full_page=True)
 

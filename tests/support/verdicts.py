@@ -114,6 +114,7 @@ def part(capture: str, rank: int = 5, *, function: str = "__getitem__") -> wire.
         age_s=0.1,
         stacks=(wire.ProcessStacks(pid=812, role="main", threads=(thread,)),),
         process=wire.ProcessFacts(state="S"),
+        sources=(wire.Source(file="/ada/train.py", line=88, first=88, lines=("x = open(path)",)),),
     )
 
 

@@ -267,6 +267,34 @@ _WAITING_FRAMES = (
 )
 
 
+_SOURCES = (
+    wire.Source(
+        file="/home/ada/runs/gpt/train.py",
+        line=88,
+        first=86,
+        lines=(
+            "        path = self.files[index]",
+            "        with self.lock:",
+            "            return decode(self.storage.read(path))  # one shard at a time",
+            "",
+            "    def __len__(self) -> int:",
+        ),
+    ),
+    wire.Source(
+        file="/home/ada/runs/gpt/train.py",
+        line=141,
+        first=141,
+        lines=("        for batch in loader:",),
+    ),
+    wire.Source(
+        file="/home/ada/runs/gpt/train.py",
+        line=190,
+        first=190,
+        lines=("    train(model, loader, optimizer, steps=arguments.steps)",),
+    ),
+)
+
+
 def tree(capture: str, odd: str, rest: str, missing: tuple[model.PartRow, ...] = ()) -> model.Tree:
     """Two classes of ranks that part inside `train`."""
     everyone = ranges.text((*ranges.parse(odd), *ranges.parse(rest)))
@@ -282,6 +310,7 @@ def tree(capture: str, odd: str, rest: str, missing: tuple[model.PartRow, ...] =
             _stack_class("b2", rest, _WAITING_FRAMES, model.Activity.COLLECTIVE),
         ),
         missing=missing,
+        sources=_SOURCES,
     )
 
 

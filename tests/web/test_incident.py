@@ -78,6 +78,19 @@ def test_a_card_tells_process_children_and_gpu(page: Page, site: Site) -> None:
     expect(facts).to_contain_text("118 of 700 W")
 
 
+def test_a_card_shows_the_text_of_the_line_that_its_rank_stands_at(page: Page, site: Site) -> None:
+    page.goto(site.url + HUNG)
+    card = page.locator("#rank-5")
+
+    first = card.locator(".source").first
+    expect(first.locator(".is-at")).to_have_text(
+        "88    return decode(self.storage.read(path))  # one shard at a time"
+    )
+    expect(first.locator("li")).to_have_count(5)
+    expect(card.locator(".source").nth(1)).to_have_text("141for batch in loader:")
+    expect(page.locator("#stacks .frame-source").first).to_be_visible()
+
+
 def test_what_is_missing_is_a_row_of_its_own(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/incidents/inc-ended")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 import msgspec
 
+from hangwatch_agent import wire
 from hangwatch_server import ranges, stacks
 from hangwatch_server.db import captures as rows
 from hangwatch_server.db import stacks as stack_rows
@@ -16,7 +18,8 @@ from hangwatch_server.model import Capture, Comparison, PartRow, StackClass, Tre
 
 # Beyond this many parts merging would hold up the event loop noticeably.
 THREAD_FROM = 64
-
+MAX_EXAMPLES = 64  # classes of stacks whose source lines are read
+MAX_SOURCES = 1000  # of one tree
 
 # A capture asked for this long before another one says little of what moves now.
 COMPARED_WITHIN_S = 3600.0
@@ -41,6 +44,7 @@ async def tree(
         classes=classes,
         missing=_missing(capture),
         before=earlier.id if earlier is not None else "",
+        sources=_distinct(await stack_rows.sources_of_capture(db, capture.id, _examples(classes))),
     )
 
 
@@ -78,7 +82,8 @@ async def incident_tree(
     roots, classes = await _merge(
         _ranked(newest), _ranked(before), native=native, framework=framework
     )
-    return Tree(capture=last, roots=roots, classes=classes, missing=())
+    sources = _distinct(await stack_rows.sources_of_incident(db, incident, _examples(classes)))
+    return Tree(capture=last, roots=roots, classes=classes, missing=(), sources=sources)
 
 
 async def rank_tree(db: Database, job: str, rank: int, *, native: bool) -> Tree:
@@ -87,7 +92,8 @@ async def rank_tree(db: Database, job: str, rank: int, *, native: bool) -> Tree:
     parts = _of_parts([stored] if stored is not None else [])
     roots, classes = await _merge(parts, [], native=native, framework=True)
     capture = stored.part.capture if stored is not None else ""
-    return Tree(capture=capture, roots=roots, classes=classes, missing=())
+    sources = stored.part.sources if stored is not None else ()
+    return Tree(capture=capture, roots=roots, classes=classes, missing=(), sources=sources)
 
 
 async def incident_text(db: Database, incident: str) -> str:
@@ -148,6 +154,17 @@ def _of_parts(parts: list[StoredPart]) -> list[stacks.RankStacks]:
         for stored in parts
         if stored.part.stacks
     ]
+
+
+def _examples(classes: tuple[StackClass, ...]) -> list[int]:
+    """A rank of each class of equal stacks, odd classes first: what they stand at is the same."""
+    return [int(group.ranks.split(",")[0].split("-")[0]) for group in classes[:MAX_EXAMPLES]]
+
+
+def _distinct(found: Iterable[tuple[wire.Source, ...]]) -> tuple[wire.Source, ...]:
+    """One text for each line, within a bound; nodes whose files differ are not told apart."""
+    places = {(source.file, source.line): source for one in found for source in one}
+    return tuple(places.values())[:MAX_SOURCES]
 
 
 def _missing(capture: Capture) -> tuple[PartRow, ...]:

@@ -73,6 +73,10 @@ def check_part(part: wire.CapturePart) -> None:
     _count(len(part.entries), wire.MAX_GROUPS_PER_RANK, "groups in a capture")
     for group in part.entries:
         _count(len(group.entries), wire.MAX_ENTRIES, "entries of a group")
+    _count(len(part.sources), wire.MAX_SOURCES, "source places in a capture")
+    for source in part.sources:
+        _count(len(source.lines), wire.MAX_SOURCE_LINES, "source lines of a place")
+        _texts((source.file, *source.lines))
     if part.process is not None:
         _check_process(part.process)
 

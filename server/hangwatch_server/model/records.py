@@ -191,3 +191,4 @@ class Tree:
     classes: tuple[StackClass, ...]
     missing: tuple[PartRow, ...]
     before: str = ""  # id of the capture that it is compared with, "" for none or several
+    sources: tuple[wire.Source, ...] = ()  # what the user's lines say, where an agent has read them

@@ -26,6 +26,7 @@ from hangwatch_server.pages.stack_segments import StackLine
 
 _GONE = (Condition.EXITED, Condition.KILLED, Condition.NODE_LOST)
 _MAX_CHILDREN = 6
+_SHOWN_FRAMES = 10
 _GIB = 1024**3
 
 
@@ -48,6 +49,7 @@ class Card:
     nodes: tuple[str, ...]
     facts: tuple[Fact, ...]
     frames: tuple[StackLine, ...]
+    shown: int  # of them at first: to the user's own code and a little further
     stack: StackClass | None
     worker: tuple[StackLine, ...]
     lacks_stack: bool  # a process is there, and no stack of it is at hand
@@ -76,10 +78,16 @@ def _card(alike: Sequence[Culprit], tree: Tree, known: dict[int, RankFacts]) -> 
         nodes=tuple(dict.fromkeys(culprit.node for culprit in alike if culprit.node)),
         facts=_facts(first, known.get(first.rank)),
         frames=frames,
+        shown=_shown(frames),
         stack=stack,
         worker=stack_segments.worker_of(tree, first.rank),
         lacks_stack=not frames and first.condition not in _GONE and first.pid is not None,
     )
+
+
+def _shown(frames: Sequence[StackLine]) -> int:
+    own = next((index for index, line in enumerate(frames) if not line.is_framework), 0)
+    return max(_SHOWN_FRAMES, own + 2)
 
 
 def _facts(culprit: Culprit, known: RankFacts | None) -> tuple[Fact, ...]:

@@ -6,11 +6,13 @@ Presentation only: ranks, order inside a chain and frozen marks come from the `s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hangwatch_agent import wire
 from hangwatch_server import ranges
 from hangwatch_server.model import Activity, Earlier, StackClass, Tree, TreeNode
+from hangwatch_server.pages import source_lines
+from hangwatch_server.pages.source_lines import SourceLine
 
 CONTEXT_FRAMES = 40  # of a culprit's stack on its card; the tree below has them all
 
@@ -43,6 +45,7 @@ class StackLine:
     line: int
     is_framework: bool
     is_native: bool
+    source: tuple[SourceLine, ...] = ()
 
 
 @dataclass(slots=True)
@@ -85,7 +88,8 @@ def stack_of(tree: Tree, rank: int) -> tuple[tuple[StackLine, ...], StackClass |
             framework = {
                 (node.name, node.file, node.line) for node in _walk(tree.roots) if node.is_framework
             }
-            return tuple(_line(frame, framework) for frame in group.frames[:CONTEXT_FRAMES]), group
+            lines = [_line(frame, framework) for frame in group.frames[:CONTEXT_FRAMES]]
+            return _with_source(lines, tree), group
     return (), None
 
 
@@ -95,8 +99,20 @@ def worker_of(tree: Tree, rank: int) -> tuple[StackLine, ...]:
         if not root.file:
             chain = list(_chain_of(root.children, rank))
             if chain:
-                return tuple(reversed(chain))[:CONTEXT_FRAMES]
+                return _with_source(chain[::-1][:CONTEXT_FRAMES], tree)
     return ()
+
+
+def _with_source(lines: Sequence[StackLine], tree: Tree) -> tuple[StackLine, ...]:
+    """What the user's own lines say: with those around it where the stack stands, else alone."""
+    texts = source_lines.of(tree.sources)
+    told: list[StackLine] = []
+    is_first = True
+    for line in lines:
+        source = () if line.is_framework else texts.get((line.file, line.line), ())
+        told.append(replace(line, source=source if is_first else source_lines.alone(source)))
+        is_first = is_first and not source
+    return tuple(told)
 
 
 def _chain_of(nodes: Sequence[TreeNode], rank: int) -> Iterator[StackLine]:

@@ -17,7 +17,8 @@ from fastapi.responses import HTMLResponse
 from hangwatch_server import ranges
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import Activity, Tree, TreeNode
-from hangwatch_server.pages import render, stack_segments
+from hangwatch_server.pages import render, source_lines, stack_segments
+from hangwatch_server.pages.source_lines import Texts
 from hangwatch_server.pages.stack_segments import Segment
 
 MAX_BLOCKS = 240  # rendered at once: more than anybody reads, less than a browser feels
@@ -85,6 +86,7 @@ class Line:
     frames: tuple[TreeNode, ...]
     is_run: bool
     is_middle: bool = False  # folded for its length, not for whose frames they are
+    source: str = ""  # what the line of a single frame of the user's own says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +148,7 @@ def of(tree: Tree, request: Request, choice: Choice, *, base: str, culprits: str
         segments = (replace(found, children=found.children[choice.skip :]),)
     elif choice.skip:
         segments = segments[choice.skip :]
-    shown, left = _Drawer(choice, ranks).level(segments, 0)
+    shown, left = _Drawer(choice, ranks, source_lines.of(tree.sources)).level(segments, 0)
     return StackView(
         segments=shown,
         blocks=blocks,
@@ -175,7 +177,8 @@ def more(
         segments = _matching(segments, choice.find.casefold())
     if choice.at:
         segments = _at(segments, choice.at).children
-    blocks, left = _Drawer(choice, ranks).level(segments[choice.skip :], 1)
+    drawer = _Drawer(choice, ranks, source_lines.of(tree.sources))
+    blocks, left = drawer.level(segments[choice.skip :], 1)
     values = {
         "blocks": blocks,
         "more": left,
@@ -195,8 +198,9 @@ def _ranks(segments: Sequence[Segment]) -> int:
 class _Drawer:
     """Draws blocks until its budget is used up, a level before what lies below it."""
 
-    def __init__(self, choice: Choice, ranks: int) -> None:
+    def __init__(self, choice: Choice, ranks: int, texts: Texts) -> None:
         self._choice, self._ranks, self._left = choice, max(1, ranks), MAX_BLOCKS
+        self._texts = texts
 
     def level(self, segments: Sequence[Segment], depth: int) -> tuple[tuple[Block, ...], int]:
         """The blocks of one level, and how many there is no room for."""
@@ -209,11 +213,10 @@ class _Drawer:
     def _block(self, segment: Segment, depth: int) -> Block:
         below, left = self.level(segment.children, depth + 1)
         is_wanted = bool(self._choice.signature) and self._choice.signature in segment.signatures
+        is_leaf = not segment.children or bool(segment.signatures)
         return Block(
             segment=segment,
-            lines=tuple(
-                _lines(segment.frames, is_leaf=not segment.children or bool(segment.signatures))
-            ),
+            lines=tuple(self._told(line) for line in _lines(segment.frames, is_leaf=is_leaf)),
             motion=_motion(segment),
             moved=len(ranges.parse(segment.moved)) if segment.moved else 0,
             activity=_ACTIVITIES.get(segment.activity, "") if segment.activity else "",
@@ -223,6 +226,12 @@ class _Drawer:
             more=left,
             more_at=len(below),
         )
+
+    def _told(self, line: Line) -> Line:
+        frame = line.frames[0]
+        if line.is_run or frame.is_framework:
+            return line
+        return replace(line, source=source_lines.at(self._texts, (frame.file, frame.line)))
 
 
 def _motion(segment: Segment) -> str:

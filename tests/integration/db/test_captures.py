@@ -67,6 +67,20 @@ async def test_stacks_alone_are_read_and_a_part_that_cannot_be_hides_no_other(
     assert found == [(rank, make.part(stored, rank=rank).stacks) for rank in (5, 9)]
 
 
+async def test_source_lines_are_read_of_the_ranks_asked_for_and_older_parts_have_none(
+    db: Database, stored: str
+) -> None:
+    for rank in (5, 7, 9):
+        await captures.store_part(db, make.part(stored, rank=rank), "node-b")
+    async with db.begin() as connection:
+        older = "update capture_parts set part = part - 'sources' where rank = 7"
+        await connection.execute(text(older))
+
+    found = await stacks.sources_of_capture(db, stored, [5, 7])
+
+    assert [[source.line for source in one] for one in found] == [[88]]
+
+
 async def test_repeated_part_is_stored_once(db: Database, stored: str) -> None:
     assert await captures.store_part(db, make.part(stored), "node-b")
     assert not await captures.store_part(db, make.part(stored, function="other"), "node-b")

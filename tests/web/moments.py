@@ -12,7 +12,12 @@ from hangwatch_server import model
 
 def by_incident() -> dict[str, model.Moment]:
     """What is stored beside the incidents of the scenes."""
-    return {"inc-hung": of_hung(), "inc-mismatch": of_mismatch(), "inc-stalled": of_stalled()}
+    return {
+        "inc-hung": of_hung(),
+        "inc-mismatch": of_mismatch(),
+        "inc-stalled": of_stalled(),
+        "inc-pipeline-recv": of_pipeline(),
+    }
 
 
 def moment(**changes: object) -> model.Moment:
@@ -44,6 +49,36 @@ def lane(
     )
     return model.Lane(
         gid=f"gid-{group}", group=group, ranks=ranks, calls=calls, entered=last + inside
+    )
+
+
+def of_pipeline() -> model.Moment:
+    """Rank 2 of four waits for the 41st message of rank 1, who has sent 40."""
+
+    def pair(sender: int, sent: int, received: int, *calls: model.OpenCall) -> model.Pair:
+        return model.Pair(
+            group="pp",
+            sender=sender,
+            receiver=sender + 1,
+            sends=model.PairSide(posted=sent, finished=sent),
+            receives=model.PairSide(posted=received, finished=received - len(calls)),
+            calls=calls,
+        )
+
+    def recv(rank: int) -> model.OpenCall:
+        return model.OpenCall(
+            rank=rank,
+            is_send=False,
+            number=41,
+            tag=7,
+            waits_s=41.0,
+            is_blocking=True,
+            site="stage.py:31 in forward",
+        )
+
+    return moment(
+        groups=(making.group("pp", "0-3"),),
+        pairs=(pair(1, 40, 41, recv(2)), pair(2, 40, 41, recv(3)), pair(0, 41, 41)),
     )
 
 

@@ -131,6 +131,23 @@ def test_calls_that_differ_stand_side_by_side(page: Page, site: Site) -> None:
     expect(page.locator(".side").nth(1)).to_contain_text("train.py:70 in main")
 
 
+def test_sends_stand_beside_the_receives_that_wait_for_them(page: Page, site: Site) -> None:
+    page.goto(f"{site.url}/incidents/inc-pipeline-recv")
+    first = page.locator("#pairs tbody tr").first
+
+    expect(first.locator("td")).to_have_text(
+        [
+            "rank 1",
+            "rank 2",
+            "pp",
+            "40 1 fewer",
+            "41",
+            "rank 2 waits in recv #41 (tag 7) for 41 s at stage.py:31 in forward",
+        ]
+    )
+    expect(page.locator("#lanes")).to_have_count(0)
+
+
 def test_a_stall_blames_nobody_and_lists_nodes_by_signs(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/incidents/inc-stalled")
 

@@ -3,7 +3,8 @@
 1. The groups that somebody waits in or is behind in, worst first.
 2. Process and GPU of the culprits and of one rank of each class that waits.
 3. The last calls of the groups involved, one lane for each class of ranks that made the same ones.
-4. The nodes that show signs of trouble of their own.
+4. Sends and receives of the same ranks, pair by pair.
+5. The nodes that show signs of trouble of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from datetime import datetime
 
 from hangwatch_agent.wire import Depth, Entry, GroupBeat, RankBeat
 from hangwatch_server import garbage, ranges
-from hangwatch_server.diagnose import hardware, rank_detail, rows
+from hangwatch_server.diagnose import hardware, pairs, rank_detail, rows
 from hangwatch_server.diagnose.calls import record, signature
 from hangwatch_server.model import (
     Finding,
@@ -44,15 +45,17 @@ def moment(snapshot: Snapshot, finding: Finding, at: datetime, why: str) -> Mome
         held_up = [row for row in rows.group_rows(snapshot) if row.waiting or row.behind]
         held_up.sort(key=lambda row: (-row.stalled_s, -row.size, row.name))
         signs = _signs(snapshot)
+        chosen = list(_chosen(snapshot, finding))
         return Moment(
             at=at,
             why=why,
             groups=tuple(held_up[:MAX_GROUPS]),
             groups_total=len(snapshot.groups),
-            ranks=tuple(_facts(view) for view in _chosen(snapshot, finding)),
+            ranks=tuple(_facts(view) for view in chosen),
             lanes=tuple(_lanes(snapshot, finding, held_up)),
             nodes=tuple(signs[:MAX_NODES]),
             nodes_total=len({view.node for view in snapshot.ranks.values() if view.node}),
+            pairs=pairs.pairs(snapshot, [view.rank for view in chosen]),
         )
 
 

@@ -11,6 +11,9 @@ from hangwatch_server.model.moment import (
     LaneCall,
     Moment,
     NodeSigns,
+    OpenCall,
+    Pair,
+    PairSide,
     RankFacts,
 )
 from hangwatch_server.model.rank_detail import (
@@ -130,6 +133,9 @@ __all__ = [
     "NodeHistory",
     "NodeRow",
     "NodeSigns",
+    "OpenCall",
+    "Pair",
+    "PairSide",
     "PartRow",
     "PathStep",
     "RankCall",

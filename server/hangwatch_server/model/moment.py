@@ -38,6 +38,39 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCall:
+    """A send or receive that a rank has entered and not finished."""
+
+    rank: int
+    is_send: bool
+    number: int | None  # of its kind between these two; None where it is not counted
+    tag: int | None
+    waits_s: float
+    is_blocking: bool
+    site: str  # the line that made it, where call sites are noted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairSide:
+    """How many sends to the other, or receives from it, one rank has posted and finished."""
+
+    posted: int
+    finished: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """What one rank sends to another in a group, and the receives that should meet it."""
+
+    group: str  # its name
+    sender: int | None  # None: receives from any rank
+    receiver: int
+    sends: PairSide | None  # None: the sender is not heard
+    receives: PairSide | None
+    calls: tuple[OpenCall, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RankFacts:
     """What the agent said of one rank's process and GPU."""
 
@@ -73,3 +106,4 @@ class Moment:
     lanes: tuple[Lane, ...]
     nodes: tuple[NodeSigns, ...]  # those with signs, the most telling first
     nodes_total: int
+    pairs: tuple[Pair, ...] = ()  # sends and receives of the ranks that the hang turns on

@@ -33,6 +33,7 @@ from hangwatch_server.pages import (
     lanes,
     live,
     negotiation,
+    pairs,
     render,
     ring,
     sides,
@@ -237,6 +238,7 @@ def _evidence(
     return {
         "moment": moment,
         "swimlanes": lanes.of_lanes(found, [words.count(lane.ranks) for lane in found]),
+        "pair_rows": pairs.of_pairs(moment.pairs if moment is not None else ()),
         "signs": moment.nodes if moment is not None else (),
         "captures": taken,
         "story": story.of_incident(incident, taken),

@@ -2,7 +2,8 @@
 
 `python -m tests.web.screenshots` from the checkout writes docs/images, and puts them into the tour
 of the pages. `--only real` plays a case of the demo, which needs torch; `--only simulated` plays
-4,096 ranks over the real wire.
+4,096 ranks over the real wire. A picture that fails costs no other one; `--missing` takes those
+that are not there yet.
 """
 
 from __future__ import annotations
@@ -14,58 +15,97 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, sync_playwright
 from tests.support.browser import launch
 
 from hangwatch_agent import client
-from hangwatch_server.demo import cases
+from hangwatch_server.demo import cases, processes
 from hangwatch_server.demo.main import open_stage
 from hangwatch_server.demo.stage import Stage, hangwatch
 
-DOCS = Path(__file__).parents[2] / "docs"
-IMAGES = DOCS / "images"
-TOUR = DOCS / "views.md"
+ROOT = Path(__file__).parents[2]
+IMAGES = ROOT / "docs" / "images"
+TOUR = ROOT / "docs" / "views.md"
+ILLUSTRATED = {TOUR: "images", ROOT / "README.md": "docs/images"}
 # A mark in the tour, and below it the picture that an earlier run put there.
-MARK = re.compile(r"<!-- picture ([\w-]+): (.*?) -->\n(?:<picture>.*</picture>\n)?")
+MARK = re.compile(r"<!-- picture ([\w-]+): (.*?) -->\n(?:(?:<picture>|!\[).*\n)?")
 CASE = "dataloader"
 SIMULATED = ("--ranks", "4096", "--nodes", "64", "--fault", "dataloader")
 SIZE = {"width": 1280, "height": 860}
 DEADLINE_S = 300.0
+LOAD_MS = 60_000.0
 SETTLED_MS = 1500  # fonts, the grid and the first live update
-THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+Theme = Literal["light", "dark"]
+THEMES: tuple[Theme, ...] = ("light", "dark")
+VIEWS = (
+    "overview",
+    "job",
+    "incident",
+    "stacks",
+    "capture",
+    "rank",
+    "incidents",
+    "nodes",
+    "node",
+)
+ONCE = ("offline", "settings")  # the same whatever the job
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One view of one job in one theme."""
+
+    job: str
+    view: str
+    theme: Theme
+
+    @property
+    def file(self) -> Path:
+        return IMAGES / f"{self.job}-{self.view}-{self.theme}.png"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=list(_SETS), help="one of the two sets of pictures")
-    only = parser.parse_args().only
-    with sync_playwright() as playwright:
-        browser = launch(playwright)
-        for name in [only] if only else _SETS:
-            with _SETS[name]() as stage:
-                _shoot_all(browser, stage, name)
-        browser.close()
-    TOUR.write_text(illustrated(TOUR.read_text(encoding="utf-8")), encoding="utf-8")
-    return 0
+    parser.add_argument("--missing", action="store_true", help="keep the pictures that are there")
+    asked = parser.parse_args()
+    IMAGES.mkdir(exist_ok=True)
+    failed: list[str] = []
+    try:
+        with sync_playwright() as playwright:
+            browser = launch(playwright)
+            for name in [asked.only] if asked.only else _SETS:
+                wanted = _wanted(name, are_kept=asked.missing)
+                if wanted:
+                    with _SETS[name]() as stage:
+                        failed += _shoot_all(browser, stage, wanted)
+            browser.close()
+    finally:  # those that were taken are shown, whatever became of the others
+        for file, folder in ILLUSTRATED.items():
+            file.write_text(illustrated(file.read_text(encoding="utf-8"), folder), encoding="utf-8")
+    if failed:
+        print(f"not taken: {', '.join(failed)}; try again with --missing", file=sys.stderr)
+    return 1 if failed else 0
 
 
-def illustrated(text: str) -> str:
-    """The tour with a picture below each mark that one was taken for."""
-    return MARK.sub(_picture, text)
+def illustrated(text: str, folder: str) -> str:
+    """The text with a picture below each mark that one was taken for; `folder` as it links to."""
+    return MARK.sub(lambda mark: _picture(mark, folder), text)
 
 
-def _picture(mark: re.Match[str]) -> str:
+def _picture(mark: re.Match[str], folder: str) -> str:
     name, words = mark[1], mark[2]
     head = f"<!-- picture {name}: {words} -->\n"
-    if not (IMAGES / f"{name}-light.png").exists():
-        return head
-    dark = f'<source media="(prefers-color-scheme: dark)" srcset="images/{name}-dark.png">'
-    light = f'<img alt="{words}" src="images/{name}-light.png">'
+    if not all((IMAGES / f"{name}-{theme}.png").exists() for theme in THEMES):
+        return mark[0]
+    dark = f'<source media="(prefers-color-scheme: dark)" srcset="{folder}/{name}-dark.png">'
+    light = f'<img alt="{words}" src="{folder}/{name}-light.png">'
     return f"{head}<picture>{dark}{light}</picture>\n"
 
 
@@ -84,38 +124,55 @@ def _simulated() -> Iterator[Stage]:
         stage.start_server()
         command = [*hangwatch(), "simulate", "--server", stage.url, "--job", "llama-70b"]
         environment = {**os.environ, "HANGWATCH_TOKEN": stage.admin_token}
-        with subprocess.Popen([*command, *SIMULATED], env=environment) as process:
-            try:
-                yield stage
-            finally:
-                process.terminate()
+        process = subprocess.Popen([*command, *SIMULATED], env=environment)
+        try:
+            yield stage
+        finally:
+            processes.stop(process)
 
 
 _SETS = {"real": _real, "simulated": _simulated}
 
 
-def _shoot_all(browser: Browser, stage: Stage, name: str) -> None:
+def _wanted(name: str, *, are_kept: bool) -> list[Picture]:
+    views = [*VIEWS, *(ONCE if name == "real" else ())]
+    pictures = [Picture(name, view, theme) for theme in THEMES for view in views]
+    return [one for one in pictures if not (are_kept and one.file.exists())]
+
+
+def _shoot_all(browser: Browser, stage: Stage, wanted: Sequence[Picture]) -> list[str]:
+    """Take pictures of a hang; the names of those that could not be taken."""
     verdict = _hang(stage)
+    incident = stage.client.get(f"/incidents/{verdict['incident']}")
+    paths = addresses(verdict, incident["captures"][0])
+    failed = []
     for theme in THEMES:
-        context = browser.new_context(viewport=SIZE, color_scheme=theme, locale="en-GB")
+        context = browser.new_context(
+            viewport=SIZE, color_scheme=theme, locale="en-GB", reduced_motion="reduce"
+        )
         _sign_in(context, stage)
-        for view, path in _views(verdict).items():
-            page = context.new_page()
-            _shoot(page, stage.url + path, IMAGES / f"{name}-{view}-{theme}.png")
-            page.close()
+        for picture in (one for one in wanted if one.theme == theme):
+            if not _shoot(context, stage.url + paths[picture.view], picture.file):
+                failed.append(picture.file.name)
         context.close()
+    return failed
 
 
-def _views(verdict: dict[str, Any]) -> dict[str, str]:
-    job, rank = verdict["job"], verdict["culprits"][0]["rank"]
+def addresses(verdict: Mapping[str, Any], capture: str) -> dict[str, str]:
+    """Where each view is, for the hang of this verdict."""
+    job, culprit = verdict["job"], verdict["culprits"][0]
     return {
         "overview": "/",
         "job": f"/jobs/{job}",
         "incident": f"/incidents/{verdict['incident']}",
         "stacks": f"/incidents/{verdict['incident']}/stacks",
-        "rank": f"/jobs/{job}/ranks/{rank}",
+        "capture": f"/captures/{capture}",
+        "rank": f"/jobs/{job}/ranks/{culprit['rank']}",
         "incidents": "/incidents",
         "nodes": "/nodes?sort=incidents",
+        "node": f"/nodes/{culprit['node']}",
+        "offline": "/offline",
+        "settings": "/settings",
     }
 
 
@@ -151,13 +208,23 @@ def _sign_in(context: BrowserContext, stage: Stage) -> None:
     page.close()
 
 
-def _shoot(page: Page, address: str, file: Path) -> None:
-    page.set_default_timeout(DEADLINE_S * 1000)
-    page.goto(address)
-    page.locator("h1").first.wait_for()
-    page.wait_for_timeout(SETTLED_MS)
-    page.screenshot(path=file)
-    print(f"{file.name}  {file.stat().st_size / 1000:.0f} kB", flush=True)
+def _shoot(context: BrowserContext, address: str, file: Path) -> bool:
+    """One picture, in two attempts: a page of a busy machine may take its time."""
+    for _ in range(2):
+        page = context.new_page()
+        try:
+            page.goto(address, timeout=LOAD_MS)
+            page.locator("h1").first.wait_for(timeout=LOAD_MS)
+            page.wait_for_timeout(SETTLED_MS)
+            file.write_bytes(page.screenshot(timeout=LOAD_MS))
+        except Error as error:
+            print(f"{file.name}: {error.message.splitlines()[0]}", file=sys.stderr, flush=True)
+        else:
+            print(f"{file.name}  {file.stat().st_size / 1000:.0f} kB", flush=True)
+            return True
+        finally:
+            page.close()
+    return False
 
 
 if __name__ == "__main__":

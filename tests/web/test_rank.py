@@ -36,7 +36,7 @@ def test_its_groups_say_how_far_behind_it_is(page: Page, site: Site) -> None:
 def test_the_path_of_a_waiting_rank_leads_to_the_culprits_page(page: Page, site: Site) -> None:
     page.goto(site.url + WAITING)
 
-    page.locator(".steps-path .is-end a").click()
+    page.locator(".way .is-end a").click()
 
     expect(page).to_have_url(site.url + CULPRIT)
 

@@ -27,7 +27,6 @@ from hangwatch_server.pages.stack_segments import StackLine
 _GONE = (Condition.EXITED, Condition.KILLED, Condition.NODE_LOST)
 _MAX_CHILDREN = 6
 _SHOWN_FRAMES = 10
-_GIB = 1024**3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +151,7 @@ def _gpu(gpu: RankGpu | None) -> Fact:
         limit = f" of {gpu.power_limit_w:.0f}" if gpu.power_limit_w is not None else ""
         parts.append(f"{gpu.power_w:.0f}{limit} W")
     if gpu.memory_used_bytes is not None:
-        total = f" of {gpu.memory_total_bytes / _GIB:.0f}" if gpu.memory_total_bytes else ""
-        parts.append(f"{gpu.memory_used_bytes / _GIB:.0f}{total} GiB")
+        parts.append(words.memory(gpu.memory_used_bytes, gpu.memory_total_bytes))
     if gpu.temperature_c is not None:
         parts.append(f"{gpu.temperature_c:.0f} °C")
     if gpu.xid:

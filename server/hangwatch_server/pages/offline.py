@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from hangwatch_server import offline, uploads
 from hangwatch_server.model import Tree
 from hangwatch_server.offline import JobReport, Outcome
-from hangwatch_server.pages import access, boundary, headline, render, ring, stack_view
+from hangwatch_server.pages import access, boundary, headline, render, ring, sides, stack_view
 from hangwatch_server.pages.boundary import PageRoute
 
 MAX_ROWS = 200
@@ -29,6 +29,7 @@ class Shown:
     heading: str
     mark: str
     ring: ring.Ring | None
+    sides: tuple[sides.Side, ...]
     stacks: stack_view.StackView | None
 
 
@@ -89,6 +90,7 @@ def _shown(request: Request, job: JobReport) -> Shown:
         heading=_heading(job),
         mark=_MARKS[job.outcome],
         ring=ring.of_cycle(job.verdict.cycle),
+        sides=sides.of(job.verdict.sides),
         stacks=_stacks(request, job),
     )
 

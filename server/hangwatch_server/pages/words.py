@@ -15,6 +15,7 @@ from hangwatch_server.model import Condition, IncidentState, Kind, Limits, Link,
 from hangwatch_server.watch.advice import REPEAT_OFFENDER
 
 BYTES_STEP = 1000
+GIB = 1024**3
 SMALLEST_HOURS, TENTHS_BELOW_HOURS = 0.1, 100
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 SECONDS_SHOWN_BELOW_S = 10  # one decimal under this, whole seconds above
@@ -153,6 +154,12 @@ def size(count: int) -> str:
             return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
         value /= BYTES_STEP
     return f"{value:,.1f} TB"
+
+
+def memory(used: int, total: int | None) -> str:
+    """Of a GPU, in the unit that its maker counts it in: `61 of 80 GiB`."""
+    of = f" of {total / GIB:.0f}" if total else ""
+    return f"{used / GIB:.0f}{of} GiB"
 
 
 def skew(ahead_s: float) -> str:

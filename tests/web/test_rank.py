@@ -19,7 +19,7 @@ def test_a_culprit_shows_what_it_does_where_and_with_which_children(page: Page, 
     expect(page.locator(".verdict")).to_contain_text("in its dataloader")
     expect(page.locator(".verdict")).to_contain_text("train.py:88 in __getitem__")
     expect(page.locator("#rank-process")).to_contain_text("nfs4_wait")
-    expect(page.locator("#rank-gpu")).to_contain_text("61.2 GB of 85.5 GB")
+    expect(page.locator("#rank-gpu")).to_contain_text("57 of 80 GiB")
     expect(page.locator("#rank-stack")).to_contain_text("__getitem__")
     expect(page.locator("#rank-captures tbody tr").first).to_contain_text("stacks and calls")
 

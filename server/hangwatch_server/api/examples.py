@@ -63,7 +63,6 @@ VERDICT: Json = {
         "why": "3 x p99 (0.4 s) is under the 10 s floor",
     },
     "incident": "i_7c2e",
-    "besides": [],
     "shift": None,
     "causes": [],
 }

@@ -167,6 +167,5 @@ class Verdict:
     action: Action
     limits: Limits
     incident: str | None = None
-    besides: tuple[Culprit, ...] = ()  # those of `culprits` that are of other, separate causes
     shift: Shift | None = None  # a call skipped or added earlier, which explains the rest
     causes: tuple[Cause, ...] = ()  # beside the main one; their culprits are among `culprits`

@@ -84,7 +84,6 @@ def build(
         action=Action(),
         limits=decision.limits,
         incident=_incident(previous, snapshot.attempt),
-        besides=shown.besides,
         shift=shown.shift,
         causes=shown.causes,
     )

@@ -12,6 +12,7 @@ from tests.unit.server.board import beats
 from hangwatch_server.board import JobMeta
 from hangwatch_server.detect import Decision
 from hangwatch_server.model import (
+    Cause,
     Condition,
     Coverage,
     Culprit,
@@ -206,10 +207,19 @@ def test_separate_causes_and_a_skipped_call_are_in_the_verdict() -> None:
     meta, snapshot = scene()
     beside = dataclasses.replace(finding().culprits[0], rank=3)
     skipped = Shift(rank=2, calls=1, op="all_reduce", ago=4)
-    found = dataclasses.replace(finding(), besides=(beside,), shift=skipped)
+    cause = Cause(
+        kind=Kind.MISSING_RANKS,
+        summary="Rank 3 never entered barrier #4.",
+        culprit_ranks="3",
+        waiting="4",
+        group=None,
+        seq=4,
+        op="barrier",
+    )
+    found = dataclasses.replace(finding(), besides=(beside,), causes=(cause,), shift=skipped)
 
     verdict = verdicts.build(meta, snapshot, found, decision(State.HUNG), None, NOW)
 
-    assert verdict.besides == (beside,)
+    assert verdict.causes == (cause,)
     assert [one.rank for one in verdict.culprits] == [2, 3]
     assert verdict.shift == skipped

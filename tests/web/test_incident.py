@@ -112,6 +112,20 @@ def test_the_path_of_any_rank_is_asked_for_on_the_page(page: Page, site: Site) -
     expect(page.locator(".way-step.is-end")).to_contain_text("in its dataloader")
 
 
+def test_paper_is_light_whatever_the_screen_shows(page: Page, site: Site) -> None:
+    page.emulate_media(color_scheme="dark")
+    page.goto(site.url + HUNG)
+    page.evaluate("document.documentElement.dataset.theme = 'dark'")
+    ink = "getComputedStyle(document.documentElement).getPropertyValue('--ink')"
+    assert page.evaluate(ink) == "#e9ebee"
+
+    page.emulate_media(media="print", color_scheme="dark")
+
+    assert page.evaluate(ink) == "#14161a"
+    expect(page.locator("#missing")).to_be_visible()
+    expect(page.locator(".forms, .top, #stacks").locator("visible=true")).to_have_count(0)
+
+
 def test_a_long_cycle_is_folded_and_told_in_words(page: Page, site: Site) -> None:
     page.goto(f"{site.url}/incidents/inc-long-cycle")
     picture = page.get_by_role("img", name=re.compile("rank 10 waits in pp-10 recv #9"))

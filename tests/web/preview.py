@@ -294,7 +294,9 @@ async def _list_page(
         and (since is None or row.opened_at >= since)
         and (until is None or row.opened_at < until)
     ]
-    return rows[:limit], None
+    start = 0 if before is None else 1 + [row.id for row in rows].index(before)
+    page = rows[start : start + limit]
+    return page, page[-1].id if start + limit < len(rows) else None
 
 
 async def _count_confirmed(scene: scenes.Scene) -> int:

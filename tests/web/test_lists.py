@@ -117,6 +117,33 @@ class TestWithManyJobs:
         expect(page).to_have_url(f"{site.url}/?page=3")
 
 
+class TestWithTenThousandIncidents:
+    """The list stays as short and light as with fifty."""
+
+    @pytest.fixture
+    def scene(self) -> scenes.Scene:
+        scene = scenes.everything()
+        over = next(row for row in scene.incidents if row.id == "inc-over")
+        scene.incidents = [
+            dataclasses.replace(
+                over, id=f"inc-{number:05d}", opened_at=making.NOW - timedelta(minutes=number)
+            )
+            for number in range(10_000)
+        ]
+        return scene
+
+    def test_incidents_are_paged_by_the_server(self, page: Page, site: Site) -> None:
+        page.goto(f"{site.url}/incidents")
+        expect(page.locator(".incidents tbody tr")).to_have_count(50)
+        assert len(page.content()) < 100_000
+
+        page.get_by_role("link", name="Older").click()
+
+        expect(page.locator(".incidents tbody tr")).to_have_count(50)
+        expect(page.locator("#incident-inc-00050")).to_be_visible()
+        assert "before=inc-00049" in page.url
+
+
 class TestWithoutIncidents:
     """Nothing is open: when was the last one?"""
 

@@ -80,6 +80,53 @@ _PINNING = (
 )
 
 
+# What the script's lines say: the line before, the line itself, the line after.
+_TEXTS: dict[tuple[str, int], tuple[str, str, str]] = {
+    ("storage.py", 41): (
+        "def read_shard(self, shard: Shard) -> bytes:",
+        "    return self.session.get(shard.url).content",
+        "",
+    ),
+    ("dataset.py", 29): (
+        "def __getitem__(self, index: int) -> Tensor:",
+        "    data = self.storage.read_shard(self.shards[index])",
+        "    return decode(data)",
+    ),
+    ("data.py", 77): (
+        "def next_batch(batches: Iterator[Batch]) -> Batch:",
+        "    return next(batches)",
+        "",
+    ),
+    ("train.py", 88): (
+        "for step in range(start, steps):",
+        "    loss = train_step(model, next_batch(batches))",
+        "    hangwatch.step(step)",
+    ),
+    ("train.py", 131): ("model = build(arguments)", "train(model, arguments)", ""),
+    ("loop.py", 97): (
+        "with torch.no_grad():",
+        "    dist.all_reduce(loss)",
+        "    loss /= world_size",
+    ),
+    ("layers.py", 58): ("partial = self.rows(hidden)", "dist.all_reduce(partial, group=tp)", ""),
+    ("sharding.py", 112): ("shard = self.shards[name]", "dist.all_gather(full, shard, dp)", ""),
+    ("sharding.py", 147): ("for name, full in gradients:", "    reduce_scatter(full, dp)", ""),
+    ("pipeline.py", 203): ("done = torch.ones(1)", "dist.all_reduce(done, group=pp)", ""),
+    ("halo.py", 41): ("edge = field[..., -1]", "dist.all_reduce(edge, group=pair)", ""),
+}
+
+
+def sources(stacks: tuple[wire.ProcessStacks, ...]) -> tuple[wire.Source, ...]:
+    """What the script says where these stacks stand, as an agent reads it."""
+    frames = [frame for process in stacks for frame in process.threads[0].frames]
+    standing = dict.fromkeys((frame.file, frame.line) for frame in frames)
+    return tuple(
+        wire.Source(file=file, line=line, first=line - 1, lines=text)
+        for file, line in standing
+        if (text := _TEXTS.get((file.removeprefix(_OWN), line))) is not None
+    )
+
+
 def waiting(axis: str, op: str) -> tuple[Place, ...]:
     """A rank whose GPU is inside a collective of a group of this axis."""
     return (_SYNCHRONISE, _WAITS[axis, op], *_STEP)

@@ -112,8 +112,10 @@ class Play:
         )
         main = self._stack(rank, now_s)
         stacks = places.processes(beat.pid, main, beat.pid + 2)
-        has_stacks = wire.CaptureKind.STACKS in kinds
-        return self._part(capture, beat, stacks=stacks if has_stacks else (), entries=entries)
+        if wire.CaptureKind.STACKS not in kinds:
+            return self._part(capture, beat, entries=entries)
+        sources = places.sources(stacks)
+        return self._part(capture, beat, stacks=stacks, entries=entries, sources=sources)
 
     def _part(self, capture: str, beat: wire.RankBeat, **found: object) -> wire.CapturePart:
         part = wire.CapturePart(

@@ -260,6 +260,42 @@ async def test_pages_and_filters_of_incidents(db: Database, lease: Lease) -> Non
     assert [incident.id for incident in await incidents.active_of_job(db, JOB)] == ids
 
 
+async def test_ten_thousand_incidents_are_walked_page_by_page_each_once(
+    db: Database, lease: Lease
+) -> None:
+    first = await incidents.open_incident(db, lease, make.verdict())
+    await incidents.confirm(db, lease, first.id, make.verdict())
+    async with db.begin() as connection:
+        columns = [
+            "job",
+            "job_name",
+            "kind",
+            "summary",
+            "culprit_ranks",
+            "culprit_nodes",
+            "verdict",
+        ]
+        copied = ", ".join(columns)
+        # Many of the same second: the id then decides which comes first.
+        await connection.execute(
+            text(
+                f"insert into incidents (id, attempt, state, opened_at, {copied}) "  # noqa: S608
+                f"select 'copy-' || n, n, 'ended', opened_at - (n / 7) * interval '1 s', {copied} "
+                "from incidents, generate_series(2, 10000) as n"
+            )
+        )
+
+    seen: list[str] = []
+    page, cursor = await incidents.list_page(db, limit=200)
+    while cursor is not None:
+        seen += [incident.id for incident in page]
+        page, cursor = await incidents.list_page(db, limit=200, before=cursor)
+    seen += [incident.id for incident in page]
+
+    assert len(seen) == len(set(seen)) == 10_000
+    assert await incidents.count_confirmed(db) == 1
+
+
 async def test_incident_names_its_captures_in_order(db: Database, lease: Lease) -> None:
     incident = await incidents.open_incident(db, lease, make.verdict())
     for name in ("c2", "c1"):

@@ -162,6 +162,15 @@ def test_text_and_json_are_at_the_same_address(page: Page, site: Site) -> None:
     assert document["verdict"]["path"][0]["for"] == [1]
 
 
+def test_the_text_of_an_incident_leads_back_to_its_page(page: Page, site: Site) -> None:
+    text = page.request.get(f"{site.url}/incidents/inc-hung.txt").text()
+
+    (link,) = [line for line in text.splitlines() if line.startswith("http://")]
+    page.goto(link)
+
+    expect(page.locator("h1")).to_have_text("Rank 5 holds up 7 ranks")
+
+
 def test_an_unknown_job_says_what_to_do_next(context: BrowserContext, site: Site) -> None:
     page = context.new_page()
 

@@ -9,6 +9,7 @@ import msgspec
 
 from hangwatch_agent import wire
 from hangwatch_server import ranges, stacks
+from hangwatch_server.db import capture_sources
 from hangwatch_server.db import captures as rows
 from hangwatch_server.db import stacks as stack_rows
 from hangwatch_server.db.captures import StoredPart
@@ -44,7 +45,7 @@ async def tree(
         classes=classes,
         missing=_missing(capture),
         before=earlier.id if earlier is not None else "",
-        sources=_distinct(await stack_rows.sources_of_capture(db, capture.id, _examples(classes))),
+        sources=_distinct(await capture_sources.of_capture(db, capture.id, _examples(classes))),
     )
 
 
@@ -82,7 +83,7 @@ async def incident_tree(
     roots, classes = await _merge(
         _ranked(newest), _ranked(before), native=native, framework=framework
     )
-    sources = _distinct(await stack_rows.sources_of_incident(db, incident, _examples(classes)))
+    sources = _distinct(await capture_sources.of_incident(db, incident, _examples(classes)))
     return Tree(capture=last, roots=roots, classes=classes, missing=(), sources=sources)
 
 

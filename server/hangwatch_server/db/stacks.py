@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, Text, and_, cast, func, select
+from sqlalchemy import Row, Text, and_, cast, func, select
 
 from hangwatch_agent import wire
 from hangwatch_server.db.captures import MAX_PARTS
@@ -70,41 +70,6 @@ async def newest_of_incident(
     ordered = sorted(rows, key=lambda row: row.rank)
     newest = await _read([row for row in ordered if row.place == 1])
     return newest, await _read([row for row in ordered if row.place == 2])
-
-
-async def sources_of_capture(
-    db: Database, capture_id: str, ranks: Collection[int]
-) -> list[tuple[wire.Source, ...]]:
-    """What the source lines of these ranks' stacks say, by rank; without those that have none."""
-    return await _sources(db, capture_parts.c.capture == capture_id, ranks)
-
-
-async def sources_of_incident(
-    db: Database, incident_id: str, ranks: Collection[int]
-) -> list[tuple[wire.Source, ...]]:
-    """The same, from each rank's newest stacks over all captures of the incident."""
-    return await _sources(db, captures.c.incident == incident_id, ranks)
-
-
-async def _sources(
-    db: Database, belongs: ColumnElement[bool], ranks: Collection[int]
-) -> list[tuple[wire.Source, ...]]:
-    statement = (
-        select(cast(capture_parts.c.part["sources"], Text).label("sources"))
-        .distinct(capture_parts.c.rank)
-        .join(captures, captures.c.id == capture_parts.c.capture)
-        .where(belongs, capture_parts.c.has_stacks, capture_parts.c.rank.in_(ranks))
-        .order_by(capture_parts.c.rank, captures.c.requested_at.desc(), captures.c.id.desc())
-        .limit(MAX_PARTS)
-    )
-    async with db.begin() as connection:
-        rows = (await connection.execute(statement)).all()
-    decoder = msgspec.json.Decoder(tuple[wire.Source, ...])
-    found = []
-    for row in rows:
-        with contextlib.suppress(msgspec.MsgspecError, TypeError):  # an older part has none
-            found.append(decoder.decode(row.sources))
-    return found
 
 
 async def stamp_of_incident(db: Database, incident_id: str) -> tuple[int, datetime | None]:

@@ -52,8 +52,8 @@ RankChoice = Annotated[int | None, Query(ge=0, le=1_000_000)]
 
 
 @router.get("/incidents/{incident_id}.txt", response_class=PlainTextResponse)
-async def incident_text(house: access.House, incident_id: str) -> str:
-    return await _text(house, await _find(house, incident_id))
+async def incident_text(request: Request, house: access.House, incident_id: str) -> str:
+    return await _text(request, house, await _find(house, incident_id))
 
 
 @router.get("/incidents/{incident_id}.json")
@@ -104,7 +104,7 @@ async def incident(
         document = bundles.document(await _find(house, incident_id))
         return Response(document, media_type="application/json")
     if form == "text":
-        return PlainTextResponse(await _text(house, await _find(house, incident_id)))
+        return PlainTextResponse(await _text(request, house, await _find(house, incident_id)))
     values = await _values(request, house, incident_id, rank, chosen)
     return render.page(request, "incident", values)
 
@@ -166,9 +166,11 @@ async def _find(house: Services, incident_id: str) -> Incident:
     return found
 
 
-async def _text(house: Services, incident: Incident) -> str:
+async def _text(request: Request, house: Services, incident: Incident) -> str:
     stacks = await house.captures.incident_text(incident.id) if incident.captures else ""
-    return text_page.of_incident(incident, stacks)
+    return text_page.of_incident(
+        incident, stacks, f"{str(request.base_url).rstrip('/')}/incidents/{incident.id}"
+    )
 
 
 async def _values(

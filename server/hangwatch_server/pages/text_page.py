@@ -22,11 +22,13 @@ def of_job(job: Job, groups: Sequence[GroupRow]) -> str:
     return _text(lines)
 
 
-def of_incident(incident: Incident, stacks: str) -> str:
+def of_incident(incident: Incident, stacks: str, address: str = "") -> str:
+    """`address` is that of its page, for whoever reads the text elsewhere."""
     lines = [
         f"{_name(incident.job_name)}: {headline.of_incident(incident)}",
         f"incident {incident.id}  {words.incident_state(incident.state)}  "
         f"opened {words.clock(incident.opened_at)}",
+        *([address] if address else []),
         *_verdict(incident.verdict),
         "",
         "HISTORY",

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from tests.support import verdicts as make
 
 from hangwatch_agent import wire
-from hangwatch_server.db import captures, jobs, stacks
+from hangwatch_server.db import capture_sources, captures, jobs, stacks
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import CaptureState
@@ -76,7 +76,7 @@ async def test_source_lines_are_read_of_the_ranks_asked_for_and_older_parts_have
         older = "update capture_parts set part = part - 'sources' where rank = 7"
         await connection.execute(text(older))
 
-    found = await stacks.sources_of_capture(db, stored, [5, 7])
+    found = await capture_sources.of_capture(db, stored, [5, 7])
 
     assert [[source.line for source in one] for one in found] == [[88]]
 

@@ -98,6 +98,9 @@ def test_capture_brings_what_was_asked_for() -> None:
     entries = playing.part("c", 0, (wire.CaptureKind.RECORDER,), 25.0)
 
     assert [process.role for process in stacks.stacks] == ["main", "loader"]
+    assert "return self.session.get(shard.url).content" in {
+        text.strip() for source in stacks.sources for text in source.lines
+    }
     assert stacks.entries == ()
-    assert entries.stacks == ()
+    assert (entries.stacks, entries.sources) == ((), ())
     assert len(entries.entries) == 4

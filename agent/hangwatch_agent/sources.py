@@ -1,8 +1,9 @@
 """The text of the lines that a rank stands at, for captures. Knows no jobs and no server.
 
 Only the user's own code: what an installed package says at a line everybody can look up. A process
-of its own reads the files, with the rights of the rank's user (see `source_reader`); one that does
-not end in time is left behind, and until it has ended no other is started.
+of its own reads the files, with the rights of the rank's user (see `source_reader`). The files may
+lie on the very mount whose death is the hang: one that does not answer costs a capture four seconds
+once, is left behind, and no other is started for a minute, nor as long as it cannot be ended.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from hangwatch_agent import wire
 from hangwatch_agent.process import Identity
 
 AROUND = 2  # lines before and after
-TIMEOUT_S = 3.0
-KILL_S = 1.0
+TIMEOUT_S = 4.0
+KILL_S = 0.5
+PAUSE_S = 60.0
 PER_STACK = 8  # innermost frames of one stack
 MAX_OUTPUT = 1024 * 1024
 _READER = Path(__file__).with_name("source_reader.py")
@@ -34,9 +36,12 @@ _decoder = msgspec.json.Decoder(tuple[wire.Source, ...])
 class Sources:
     """Reads sources on this node, for one rank at a time."""
 
-    def __init__(self, *, is_on: bool) -> None:
-        self._is_on = is_on
+    def __init__(
+        self, *, is_on: bool, reader: Path = _READER, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self._is_on, self._reader, self._timeout_s = is_on, reader, timeout_s
         self._turn = asyncio.Lock()
+        self._again_at_s = 0.0
         self._stuck: asyncio.subprocess.Process | None = None
 
     async def of(
@@ -55,26 +60,31 @@ class Sources:
             }
         )
         async with self._turn:
-            if self._stuck is not None and self._stuck.returncode is None:
+            if not self._may_ask():
                 return ()
             return _decoded(await self._answer(question.encode()))
+
+    def _may_ask(self) -> bool:
+        is_stuck = self._stuck is not None and self._stuck.returncode is None
+        return not is_stuck and asyncio.get_running_loop().time() >= self._again_at_s
 
     async def _answer(self, question: bytes) -> bytes:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-I",
             "-S",
-            str(_READER),
+            str(self._reader),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
             env={},  # the agent's holds its token
         )
         try:
-            async with asyncio.timeout(TIMEOUT_S):
+            async with asyncio.timeout(self._timeout_s):
                 output, _ = await process.communicate(question)
             return output
         except TimeoutError:
+            self._again_at_s = asyncio.get_running_loop().time() + PAUSE_S
             return b""
         finally:
             await self._end(process)

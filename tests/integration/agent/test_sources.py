@@ -49,7 +49,7 @@ def at(identity: Identity, file: Path | str, line: int = 2) -> list[wire.Process
 
 
 def read(identity: Identity, stacks: list[wire.ProcessStacks]) -> tuple[wire.Source, ...]:
-    return asyncio.run(Sources(is_on=True).of(identity, stacks))
+    return asyncio.run(Sources(is_on=True, timeout_s=90).of(identity, stacks))
 
 
 @pytest.mark.anyio
@@ -70,7 +70,7 @@ async def test_capture_tells_the_text_of_the_line_that_a_rank_stands_at(
     async def deliver(part: wire.CapturePart) -> None:
         parts.append(part)
 
-    await Captures(node, stacks, Sources(is_on=True)).take(command, deliver)
+    await Captures(node, stacks, Sources(is_on=True, timeout_s=90)).take(command, deliver)
 
     innermost = parts[0].sources[0]
     assert (innermost.file, innermost.line, innermost.first) == (str(script), 5, 3)
@@ -134,6 +134,22 @@ def test_line_that_is_no_text_does_no_harm(start: Start, tmp_path: Path) -> None
 
     assert source.lines[0] == "\ufffd\ufffd[31m\ufffd red"
     assert [len(line) for line in source.lines] == [11, 240, 0]
+
+
+@pytest.mark.anyio
+async def test_reader_that_does_not_answer_is_not_asked_again_soon(
+    start: Start, tmp_path: Path
+) -> None:
+    rank = begun(start("-c", make.SLEEPER))
+    file, asked, reader = (tmp_path / name for name in ("train.py", "asked", "reader.py"))
+    file.write_text(SCRIPT)
+    reader.write_text(f"open({str(asked)!r}, 'a').write('x')\nwhile True: pass\n")
+    sources = Sources(is_on=True, reader=reader, timeout_s=1.0)
+
+    found = [await sources.of(rank, at(rank, file)) for _ in range(3)]
+
+    assert found == [(), (), ()]
+    assert len(asked.read_text() if asked.exists() else "") <= 1
 
 
 def test_process_that_was_replaced_by_another_is_not_asked(start: Start, tmp_path: Path) -> None:

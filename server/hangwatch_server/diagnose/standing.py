@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from hangwatch_agent.wire import Entry, GroupBeat, RankBeat
 from hangwatch_server.diagnose import place
-from hangwatch_server.diagnose.place import MAX_SEQ, Place
+from hangwatch_server.diagnose.place import MAX_SEQ, Report
 from hangwatch_server.model import Link, RankView
 
 PROBE_SILENT_S = 5.0  # of a probe that writes each second; its counters are old by then
@@ -34,54 +34,53 @@ class Standing(NamedTuple):
     is_sane: bool = True  # False: its own numbers contradict each other, so it proves nothing
 
 
-# Rank, age of its heartbeat, whether it is live, its words, and its place where that is plain.
-Report = tuple[int, float, bool, GroupBeat, Place | None]
-
-
 class Standings(Mapping[str, dict[int, Standing]]):
     """gid -> rank -> standing, worked out for a group when somebody asks for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, views: Mapping[int, RankView]) -> None:
+        self._views = views
         self._reports: dict[str, list[Report]] = {}
         self._known: dict[str, dict[int, Standing]] = {}
         self.with_fronts: set[str] = set()  # groups in which somebody may have a front
         self.undumped: set[int] = set()  # ranks with entries older than their counters
+        for view in views.values():
+            self._add(view)
 
-    def add(self, view: RankView) -> None:
+    def _add(self, view: RankView) -> None:
         """What this rank says of its groups; nothing of a rank that never reported."""
         beat = view.beat
         if beat is None or beat.is_destroyed:
             return
-        rank, age_s, is_live, reports = view.rank, view.age_s, is_prompt(view), self._reports
+        rank, age_s, reports, read = view.rank, view.age_s, self._reports, place.report
         for group in beat.groups:
-            found = place.of(group)
-            gid = group.gid
-            reports.setdefault(gid, []).append((rank, age_s, is_live, group, found))
-            if found is None and group.finished is None and not group.are_entries_current:
+            report = read(rank, age_s, group)
+            _, _, entered, _, front, _ = report
+            reports.setdefault(group.gid, []).append(report)
+            if entered is None and group.finished is None and not group.are_entries_current:
                 self.undumped.add(rank)
-            if _may_have_front(group) if found is None else found[2] is not None:
-                self.with_fronts.add(gid)
+            if front is not None or (entered is None and _may_have_front(group)):
+                self.with_fronts.add(group.gid)
 
     def __getitem__(self, gid: str) -> dict[int, Standing]:
         known = self._known.get(gid)
         if known is None:
-            reports = self._reports[gid]
-            known = {report[0]: _of_report(report) for report in reports}
+            known = dict(self._read(self._reports[gid]))
             self._known[gid] = known
         return known
 
     def each(self, gid: str) -> Iterator[tuple[int, Standing]]:
         """As items of the group's standings, for who may stop at the first."""
         known = self._known.get(gid)
-        if known is not None:
-            yield from known.items()
-            return
-        for report in self.reports(gid):
-            yield report[0], _of_report(report)
+        yield from self._read(self.reports(gid)) if known is None else known.items()
 
     def reports(self, gid: str) -> list[Report]:
         """What is said of this group, in the order of the snapshot's ranks."""
         return self._reports.get(gid, [])
+
+    def _read(self, reports: list[Report]) -> Iterator[tuple[int, Standing]]:
+        for rank, group, *_ in reports:
+            view = self._views[rank]
+            yield rank, _of_report(group, view.age_s, is_prompt(view))
 
     def __contains__(self, gid: object) -> bool:
         return gid in self._reports
@@ -123,9 +122,8 @@ def has_probe(beat: RankBeat | None) -> bool:
     return beat is not None and beat.depth.value == "probe"
 
 
-def _of_report(report: Report) -> Standing:
+def _of_report(group: GroupBeat, age_s: float, is_live: bool) -> Standing:
     """One pass over a gloo group's current entries; everything else takes the longer way."""
-    _, age_s, is_live, group, _ = report
     stall_s = group.stall_s
     if group.finished is not None or not group.are_entries_current or not 0.0 <= stall_s < inf:
         return _of_group(group, age_s, is_live)

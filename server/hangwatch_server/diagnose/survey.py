@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hangwatch_agent.wire import GroupBeat, RankBeat
+from hangwatch_agent.wire import Entry, GroupBeat, RankBeat
 from hangwatch_server.diagnose import coverage, hardware, process, standing
 from hangwatch_server.diagnose.bounds import Bound
 from hangwatch_server.diagnose.process import Fate
@@ -66,6 +66,8 @@ class Survey:
     alike: dict[tuple[str, int, int], list[GroupView]] = field(default_factory=dict)
     _coverage: Coverage | None = None
     bounds: dict[str, Bound] = field(default_factory=dict)  # by gid, as far as they were asked for
+    # gid -> seq -> rank -> its call, of groups that were asked about (see `calls.record`).
+    recorded: dict[str, dict[int, dict[int, Entry]]] = field(default_factory=dict)
     _used: dict[int, frozenset[int]] = field(default_factory=dict)
     _shares_a_gpu: bool | None = None
 
@@ -201,9 +203,6 @@ def waits_in_ddp(stack: StackFacts) -> bool:
 
 def survey(snapshot: Snapshot, settings: DiagnoseSettings) -> Survey:
     views = snapshot.ranks
-    standings = Standings()
-    for view in views.values():
-        standings.add(view)
     fates = {rank: process.fate(view) for rank, view in views.items()}
     alive = frozenset([rank for rank, fate in fates.items() if fate is Fate.ALIVE])
     failed = frozenset([rank for rank, view in views.items() if hardware.failure(view.beat)])
@@ -212,7 +211,7 @@ def survey(snapshot: Snapshot, settings: DiagnoseSettings) -> Survey:
         snapshot,
         settings,
         fates,
-        standings,
+        Standings(views),
         alive=alive,
         silent=frozenset([rank for rank, fate in fates.items() if fate is Fate.SILENT]),
         with_stacks=frozenset([r for r, view in views.items() if view.stack is not None]),

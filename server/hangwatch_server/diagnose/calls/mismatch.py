@@ -74,20 +74,16 @@ def _made_too_many(survey: Survey, op: PendingOp) -> Vote | None:
 def _agree(survey: Survey, op: PendingOp) -> bool:
     """Whether all members that have come are known to have made the same call."""
     group = survey.snapshot.groups.get(op.gid)
+    if group is not None and len(op.have) + len(op.absent) + len(op.unknown) < len(group.ranks):
+        return False
     entries = iter(op.have.values())
     first = next(entries)
-    if first is None or (
-        group is not None and len(op.have) + len(op.absent) + len(op.unknown) < len(group.ranks)
-    ):
+    if first is None:
         return False
+    name, sizes, dtypes = first.op, first.input_sizes, first.input_dtypes
     for entry in entries:
-        if entry is None or (
-            entry is not first
-            and (
-                entry.op != first.op
-                or entry.input_sizes != first.input_sizes
-                or entry.input_dtypes != first.input_dtypes
-            )
-        ):
+        if entry is None or entry.op != name:
+            return False
+        if entry.input_sizes != sizes or entry.input_dtypes != dtypes:
             return False
     return True

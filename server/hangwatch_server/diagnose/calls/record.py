@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from hangwatch_agent.wire import Entry, GroupBeat
+from hangwatch_agent.wire import Entry, GroupBeat, Tail
+from hangwatch_server.diagnose.place import Report
 from hangwatch_server.diagnose.survey import Survey
 
 LONGEST = 64  # newest calls that are compared
@@ -34,20 +35,29 @@ def whole(group: GroupBeat) -> tuple[Entry, ...]:
 
 def at(survey: Survey, gid: str, seq: int) -> dict[int, Entry]:
     """Every member's recorded call at this place, finished or not."""
-    found: dict[int, Entry] = {}
-    for rank, _, _, group, _ in survey.standings.reports(gid):
-        entry = _at(group, seq)
-        if entry is not None:
-            found[rank] = entry
+    reports = survey.standings.reports(gid)
+    if gid not in survey.recorded:
+        survey.recorded[gid] = _by_seq(reports)
+    found = dict(survey.recorded[gid].get(seq, {}))
+    for rank, group, *_ in reports:
+        if group.tail is not None and rank not in found:
+            entry = _in_tail(group.tail, seq)
+            if entry is not None:
+                found[rank] = entry
     return found
 
 
-def _at(group: GroupBeat, seq: int) -> Entry | None:
-    for entry in reversed(group.entries):
-        if entry.seq == seq:
-            return entry
-    if group.tail is not None:
-        for place, kind in reversed(group.tail.calls):
-            if place == seq and kind < len(group.tail.kinds):
-                return msgspec.structs.replace(group.tail.kinds[kind], seq=seq, record_id=-1)
+def _by_seq(reports: list[Report]) -> dict[int, dict[int, Entry]]:
+    """What is written out whole, by number and rank: a group may be asked about many numbers."""
+    found: dict[int, dict[int, Entry]] = {}
+    for rank, group, *_ in reports:
+        for entry in group.entries:
+            found.setdefault(entry.seq, {})[rank] = entry
+    return found
+
+
+def _in_tail(tail: Tail, seq: int) -> Entry | None:
+    for place, kind in reversed(tail.calls):
+        if place == seq and kind < len(tail.kinds):
+            return msgspec.structs.replace(tail.kinds[kind], seq=seq, record_id=-1)
     return None

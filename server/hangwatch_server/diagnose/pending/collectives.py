@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hangwatch_agent.wire import Entry
-from hangwatch_server.diagnose import bounds, standing
-from hangwatch_server.diagnose.pending import later, plain, proofs, rendezvous, undumped
+from hangwatch_server.diagnose import bounds
+from hangwatch_server.diagnose.pending import arrivals, later, plain, proofs, undumped
+from hangwatch_server.diagnose.pending.arrivals import UNHEARD, Members
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp, first_name
 from hangwatch_server.diagnose.pending.proofs import Proof
-from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.standing import Standing
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.model import GroupView
-
-_UNABLE = frozenset({Fate.HELD, Fate.STOPPED, Fate.GONE})
-_UNHEARD = frozenset({Fate.LATE, Fate.SILENT})
 
 
 def pending(survey: Survey) -> list[PendingOp]:
@@ -68,31 +65,14 @@ def _of_group(
     later.add(survey, fronts, waiting)
     if not are_all_dumped:
         undumped.add(survey, members, waiting)
-    kin = _kin(survey, members, proof) if len(waiting) > 1 else {}
+    asked = arrivals.members(survey, group, members, proof, calls=len(waiting))
     for seq in sorted(waiting):
-        yield _op(survey, group, members, seq, waiting[seq], proof, kin)
-
-
-def _kin(survey: Survey, members: dict[int, Standing], proof: Proof) -> dict[int, int]:
-    """Members whose numbers are exact, by the first one that says the same.
-
-    Of a call that they are not in the same holds for all of them, so one look is enough: a group
-    may be waiting in many calls at once.
-    """
-    first: dict[tuple[int | None, int, int | None, bool], int] = {}
-    kin: dict[int, int] = {}
-    alive, undumped = survey.alive, survey.standings.undumped
-    for rank, held in members.items():
-        if held.is_exact and rank in alive and rank not in undumped:
-            front = held.fronts[0].seq if held.fronts else None
-            said = held.entered, held.completed, front, rank in proof.doubted
-            kin[rank] = first.setdefault(said, rank)
-    return kin
+        yield _op(asked, seq, waiting[seq])
 
 
 def _is_outdated(survey: Survey, rank: int, held: Standing) -> bool:
     """It was in ordinary motion when last heard, so what it was in then is long over."""
-    is_unheard = survey.fate(rank) in _UNHEARD
+    is_unheard = survey.fate(rank) in UNHEARD
     return is_unheard and held.group.stall_s < survey.settings.stable_after_s
 
 
@@ -109,147 +89,24 @@ def _fronts(survey: Survey, rank: int, held: Standing, proof: Proof) -> tuple[En
     return tuple(front for front in held.fronts if front.seq > bound.seq)
 
 
-def _op(
-    survey: Survey,
-    group: GroupView,
-    members: dict[int, Standing],
-    seq: int,
-    have: dict[int, Entry | None],
-    proof: Proof,
-    kin: dict[int, int],
-) -> PendingOp:
-    absent, unknown, holding = _blockers(survey, group, members, seq, have, proof, kin)
+def _op(members: Members, seq: int, have: dict[int, Entry | None]) -> PendingOp:
+    absent, unknown, holding = arrivals.blockers(members, seq, have)
+    doubted = members.proof.doubted
     found = PendingOp(
         form=Form.COLLECTIVE,
         op=first_name(have),
-        gid=group.gid,
+        gid=members.group.gid,
         seq=seq,
         have=have,
         absent=absent,
         unknown=unknown,
         holding=holding,
-        stalled_s=_clock_s(survey, members, have),
-        done=_done(members, seq),
-        doubted=tuple(sorted(proof.doubted)) if proof.doubted else (),
+        stalled_s=arrivals.clock_s(members, have),
+        done=arrivals.done(members, seq),
+        doubted=tuple(sorted(doubted)) if doubted else (),
     )
-    keep_only_the_root(survey, found)
+    keep_only_the_root(members.survey, found)
     return found
-
-
-def _done(members: dict[int, Standing], seq: int) -> tuple[int, ...]:
-    ranks = [rank for rank, held in members.items() if held.completed >= seq]
-    return tuple(sorted(ranks)) if ranks else ()
-
-
-def _blockers(
-    survey: Survey,
-    group: GroupView,
-    members: dict[int, Standing],
-    seq: int,
-    have: dict[int, Entry | None],
-    proof: Proof,
-    kin: dict[int, int],
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """The absent, the unknown and the holding members."""
-    found: dict[str, list[int]] = {"absent": [], "unknown": [], "holding": [], "unheard": []}
-    known: dict[int, str] = {}
-    for rank in group.ranks:
-        front = have.get(rank)
-        if front is not None and front.is_started is not False and rank in survey.well:
-            continue  # the common case: it is inside and well
-        like = kin.get(rank) if rank not in have else None
-        kind = known.get(like) if like is not None else None
-        if kind is None:
-            kind = _arrival(survey, members.get(rank), rank, seq, have, proof)
-            if like is not None:
-                known[like] = kind
-        if kind in found:
-            found[kind].append(rank)
-    holding = found["holding"]
-    if found["absent"]:
-        # Who came and died while waiting is a victim: the job may be torn down by now.
-        holding = [rank for rank in holding if survey.fate(rank) is not Fate.GONE]
-    is_explained = bool(found["absent"] or found["unknown"] or holding)
-    # Who had come before it fell silent is asked for only where nobody else is missing.
-    unknown = found["unknown"] if is_explained else found["unheard"]
-    return tuple(found["absent"]), tuple(unknown), tuple(holding)
-
-
-def _arrival(
-    survey: Survey,
-    held: Standing | None,
-    rank: int,
-    seq: int,
-    have: dict[int, Entry | None],
-    proof: Proof,
-) -> str:
-    fate = survey.fate(rank)
-    if rank in have:
-        if rank in survey.failed_gpus or (fate is Fate.HELD and survey.cannot_run(rank)):
-            return "holding"
-        return _arrived_state(fate, have[rank], proof.bound.seq >= seq)
-    if held is not None and held.completed >= seq:
-        return "done"
-    if proof.bound.seq >= seq:
-        return "holding" if fate is Fate.STOPPED else "done"
-    if rank in proof.doubted:
-        return "unknown"
-    if held is not None and held.entered is not None and held.entered >= seq:
-        is_on_older = bool(held.fronts) and held.fronts[0].seq < seq
-        if fate is Fate.SILENT:
-            return "unheard"
-        if is_on_older and fate in _UNHEARD:
-            return "unknown"
-        is_blocking = is_on_older or fate in (Fate.STOPPED, Fate.GONE)
-        return "holding" if is_blocking else "done"
-    if held is not None and held.is_exact and fate is Fate.ALIVE:
-        return "unknown" if undumped.may_be_inside(survey, rank) else "absent"
-    return "unknown" if _may_have_left(survey, rank, have) else _unproven(survey, rank, fate)
-
-
-def _arrived_state(fate: Fate, front: Entry | None, is_proven: bool) -> str:
-    if fate in (Fate.STOPPED, Fate.GONE):
-        return "holding"
-    if fate is Fate.SILENT and not is_proven:
-        return "unheard"  # its machine may be what stopped the collective
-    if front is not None and front.is_started is False:
-        return "unknown" if fate in _UNHEARD else "holding"
-    return "have"
-
-
-def _may_have_left(survey: Survey, rank: int, have: dict[int, Entry | None]) -> bool:
-    """Whether a rank that ended well may have done its part of a call that some leave early.
-
-    Who contributes to a gather may be done, and past destroy_process_group, before others come.
-    """
-    beat = survey.beat(rank)
-    if beat is None or not (beat.is_destroyed or beat.process.exit_code == 0):
-        return False
-    op = next((entry.op for entry in have.values() if entry is not None and entry.op), "")
-    return op in bounds.ROOTED
-
-
-def _unproven(survey: Survey, rank: int, fate: Fate) -> str:
-    """No counter tells: the process's state or its stack may."""
-    beat = survey.beat(rank)
-    if fate in _UNABLE or (beat is not None and beat.is_destroyed):
-        return "absent"
-    if fate is Fate.ALIVE and rendezvous.has_restarted(survey, rank):
-        return "absent"
-    if fate is Fate.ALIVE and survey.is_outside(rank) and standing.has_probe(beat):
-        return "absent"
-    return "unknown"
-
-
-def _clock_s(survey: Survey, members: dict[int, Standing], have: dict[int, Entry | None]) -> float:
-    """Age of the oldest front while no member advances.
-
-    Members that are silent, or whose numbers contradict each other, tell of no advance.
-    """
-    oldest = max([members[rank].stall_s for rank in have])
-    silent = survey.silent
-    heard = [held.stall_s for rank, held in members.items() if rank not in silent and held.is_sane]
-    return min(oldest, min(heard, default=oldest))
 
 
 def keep_only_the_root(survey: Survey, op: PendingOp) -> None:

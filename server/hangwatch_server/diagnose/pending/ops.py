@@ -6,8 +6,9 @@ wait-for graph covers them all. How each kind is found is in the module named fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+import msgspec
 
 from hangwatch_agent.wire import Entry
 from hangwatch_server import ranges
@@ -22,15 +23,14 @@ class Form(StrEnum):
     SEEN = "seen"  # by stacks alone: which call of which group is not known
 
 
-@dataclass(slots=True, kw_only=True)
-class PendingOp:
+class PendingOp(msgspec.Struct, kw_only=True):
     """`have` entered it, `absent` did not, `unknown` nobody can say, `holding` block it inside."""
 
     form: Form
     op: str
     gid: str = ""
     seq: int | None = None
-    have: dict[int, Entry | None] = field(default_factory=dict)
+    have: dict[int, Entry | None] = msgspec.field(default_factory=dict)
     absent: tuple[int, ...] = ()
     unknown: tuple[int, ...] = ()
     holding: tuple[int, ...] = ()  # stopped, gone, or their GPU has not started it

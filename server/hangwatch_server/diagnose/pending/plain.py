@@ -8,14 +8,13 @@ with all its care, and nothing (None) of any group that is not as plain as that.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from math import inf
 from operator import itemgetter
 
 from hangwatch_agent.wire import Entry
 from hangwatch_server.diagnose.pending import proofs
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp, first_name
-from hangwatch_server.diagnose.standing import Report
+from hangwatch_server.diagnose.place import MAX_SEQ, Report
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.model import GroupView
 
@@ -27,15 +26,15 @@ def pending(survey: Survey, group: GroupView, reports: list[Report]) -> PendingO
     if not survey.prompt.issuperset(group.ranks):
         return None
     have: dict[int, Entry | None] = {}
-    absent: dict[int, int] = {}  # rank -> the newest call that it entered
-    waits_in = completed = newest = -1
-    stalled_s = inf
-    for rank, age_s, _, _, place in reports:
-        if place is None:
+    absent: list[int] = []
+    waits_in = completed = newest = most = -1
+    least, stalled_s = MAX_SEQ, inf
+    for rank, _, entered, finished, front, still_s in reports:
+        if entered is None:
             return None
-        entered, finished, front, still_s = place
         if front is None:
-            absent[rank] = entered
+            absent.append(rank)
+            least, most = min(least, entered), max(most, entered)
         elif have and (front.seq != waits_in or entered != newest):
             return None  # of those in later calls too, some may have stopped in between
         else:
@@ -43,15 +42,18 @@ def pending(survey: Survey, group: GroupView, reports: list[Report]) -> PendingO
             waits_in, newest = front.seq, entered
         if finished > completed:
             completed = finished
-        if still_s + age_s < stalled_s:
-            stalled_s = still_s + age_s
+        if still_s < stalled_s:
+            stalled_s = still_s
     if not have or stalled_s < survey.settings.stable_after_s:
+        return None
+    # Nobody may claim to be past a call that others claim not to have come to.
+    if completed >= waits_in or most >= waits_in:
+        return None
+    if absent and least < max(completed, waits_in - proofs.FAR_AHEAD):
         return None
     if tuple(map(_RANK, reports)) != group.ranks:
         return None
     if not survey.standings.undumped.isdisjoint(absent):
-        return None
-    if not _is_consistent(waits_in, completed, absent.values()):
         return None
     return PendingOp(
         form=Form.COLLECTIVE,
@@ -62,10 +64,3 @@ def pending(survey: Survey, group: GroupView, reports: list[Report]) -> PendingO
         absent=tuple(absent),
         stalled_s=stalled_s,
     )
-
-
-def _is_consistent(waits_in: int, completed: int, entered: Collection[int]) -> bool:
-    """Whether nobody claims to be past a call that others claim not to have come to."""
-    if completed >= waits_in or not entered:
-        return completed < waits_in
-    return max(completed, waits_in - proofs.FAR_AHEAD) <= min(entered) <= max(entered) < waits_in

@@ -127,8 +127,10 @@ def release_full_queues(
     Of the rest nobody is ahead of anybody: that is nobody's fault, as far as can be seen.
     """
     for op in pending:
+        if not op.holding:
+            continue
         group = survey.snapshot.groups.get(op.gid)
-        if group is None or not op.holding or len(op.holding) < len(group.ranks):
+        if group is None or len(op.holding) < len(group.ranks):
             continue
         if survey.fates_are_alive(op.holding):
             op.holding = tuple(rank for rank in op.holding if edges.get(rank))
@@ -141,17 +143,15 @@ def _queued(
     beat = survey.beat(rank)
     if beat is None or beat.is_destroyed:
         return None
-    finished = {group.gid: group.finished for group in beat.groups}
+    ops = [pending[index] for index in mine]
     records: list[int] = []
-    for index in mine:
-        op = pending[index]
+    for op in ops:
         entry = op.have[rank]
         if entry is None or entry.is_started is not None or entry.record_id < 0:
             return None
-        if finished.get(op.gid) is None:
-            return None
         records.append(entry.record_id)
-    return records
+    uncounted = {group.gid for group in beat.groups if group.finished is None}
+    return None if uncounted and any(op.gid in uncounted for op in ops) else records
 
 
 def hold_behind(
@@ -169,7 +169,7 @@ def hold_behind(
                 behind.setdefault(index, []).append(rank)
     for index, ranks in behind.items():
         op = pending[index]
-        op.holding = tuple(dict.fromkeys((*op.holding, *ranks)))
+        op.holding = tuple(dict.fromkeys((*op.holding, *ranks)) if op.holding else ranks)
 
 
 def is_blocking(survey: Survey, op: PendingOp, rank: int) -> bool:

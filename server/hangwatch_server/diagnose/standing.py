@@ -54,7 +54,7 @@ class Standings(Mapping[str, dict[int, Standing]]):
         rank, age_s, reports, read = view.rank, view.age_s, self._reports, place.report
         for group in beat.groups:
             report = read(rank, age_s, group)
-            _, _, entered, _, front, _ = report
+            entered, front = report[2], report[4]
             reports.setdefault(group.gid, []).append(report)
             if entered is None and group.finished is None and not group.are_entries_current:
                 self.undumped.add(rank)

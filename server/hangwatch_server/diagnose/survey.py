@@ -204,7 +204,10 @@ def waits_in_ddp(stack: StackFacts) -> bool:
 def survey(snapshot: Snapshot, settings: DiagnoseSettings) -> Survey:
     views = snapshot.ranks
     fates = {rank: process.fate(view) for rank, view in views.items()}
-    alive = frozenset([rank for rank, fate in fates.items() if fate is Fate.ALIVE])
+    by_fate: dict[Fate, list[int]] = {fate: [] for fate in Fate}
+    for rank, fate in fates.items():
+        by_fate[fate].append(rank)
+    alive = frozenset(by_fate[Fate.ALIVE])
     failed = frozenset([rank for rank, view in views.items() if hardware.failure(view.beat)])
     well = alive - failed
     return Survey(
@@ -213,9 +216,9 @@ def survey(snapshot: Snapshot, settings: DiagnoseSettings) -> Survey:
         fates,
         Standings(views),
         alive=alive,
-        silent=frozenset([rank for rank, fate in fates.items() if fate is Fate.SILENT]),
+        silent=frozenset(by_fate[Fate.SILENT]),
         with_stacks=frozenset([r for r, view in views.items() if view.stack is not None]),
-        gone=frozenset([rank for rank, fate in fates.items() if fate is Fate.GONE]),
+        gone=frozenset(by_fate[Fate.GONE]),
         failed_gpus=failed,
         well=well,
         prompt=frozenset([rank for rank in well if standing.is_prompt(views[rank])]),

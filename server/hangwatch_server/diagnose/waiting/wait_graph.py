@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from hangwatch_server.diagnose.calls import mismatch
 from hangwatch_server.diagnose.calls.signature import Vote
@@ -69,7 +70,7 @@ def build(survey: Survey) -> WaitGraph:
     ras.refine(survey, pending)
     # Counts tell more than stacks do; where they agree, the stacks may still tell something.
     pending.extend(ras.pending(survey, pending) or seen.pending(survey))
-    pending.sort(key=lambda op: op.sort_key)
+    pending.sort(key=attrgetter("sort_key"))
     votes = mismatch.mark(survey, pending)
     fronts = waits.fronts(pending)
     queued = waits.queues(survey, pending, fronts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
 import os
 import secrets
@@ -13,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from hangwatch_agent import wire
 from hangwatch_server import logs
+from hangwatch_server.background import Background
 from hangwatch_server.board import MemoryBoard
 from hangwatch_server.bus import MemoryBus
 from hangwatch_server.captures.service import Captures
@@ -22,6 +22,7 @@ from hangwatch_server.db.embedded import EmbeddedPostgres
 from hangwatch_server.db.engine import Database
 from hangwatch_server.detect import DetectSettings
 from hangwatch_server.incidents.keeper import Keeper
+from hangwatch_server.ingest import expulsion
 from hangwatch_server.ingest.hub import Hub
 from hangwatch_server.security import Authenticator
 from hangwatch_server.services import Services
@@ -44,11 +45,10 @@ async def running(settings: ServerSettings, clock: Clock | None = None) -> Async
     async with AsyncExitStack() as stack:
         db = await _database(settings, stack)
         services, loop = _build(settings, clock or SystemClock(), db)
-        tasks = [
-            asyncio.create_task(loop.run(), name="watch"),
-            asyncio.create_task(services.captures.run(), name="captures"),
-        ]
-        stack.push_async_callback(_stop, services, tasks)
+        stack.push_async_callback(_stop, services)
+        services.background.start("watch", loop.run)
+        services.background.start("captures", services.captures.run)
+        services.background.start("tokens", lambda: expulsion.run(services.hub, services.tokens))
         _log.info("server_started", database="given" if settings.database_url else "embedded")
         yield services
 
@@ -109,6 +109,7 @@ def _build(settings: ServerSettings, clock: Clock, db: Database) -> tuple[Servic
         captures=captures,
         watch=watch,
         tokens=Authenticator(db),
+        background=Background(),
     )
     return services, loop
 
@@ -125,14 +126,10 @@ class _LateSink:
             self.loop.part_arrived(job, node, part, now_s, is_kept=is_kept)
 
 
-async def _stop(services: Services, tasks: list[asyncio.Task[None]]) -> None:
+async def _stop(services: Services) -> None:
     services.bus.close()
     await services.hub.close_all("the server is stopping")
-    for task in tasks:
-        task.cancel()
-    for task in tasks:
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    await services.background.stop()
 
 
 def _holder() -> str:

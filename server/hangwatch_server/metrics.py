@@ -39,6 +39,12 @@ watch_failures = Counter(
     "Looks at a job that failed with an unexpected error.",
     registry=registry,
 )
+task_failures = Counter(
+    "hangwatch_task_failures_total",
+    "Background tasks of the server that ended unexpectedly and were begun anew, by task.",
+    ["task"],
+    registry=registry,
+)
 database_failures = Counter(
     "hangwatch_database_failures_total",
     "Writes that the database did not take and that will be tried again.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hangwatch_server.background import Background
 from hangwatch_server.board import Board
 from hangwatch_server.bus import Bus
 from hangwatch_server.captures.service import Captures
@@ -28,3 +29,4 @@ class Services:
     captures: Captures
     watch: Watch
     tokens: Authenticator
+    background: Background

@@ -19,8 +19,8 @@ INPUT_OUTPUT = {
     "sqlalchemy", "starlette", "subprocess", "threading", "time",
 }  # fmt: skip
 GROUND = {
-    "assets", "clock", "durations", "errors", "garbage", "kernel_waits", "logs", "metrics", "model",
-    "ranges", "settings",
+    "assets", "background", "clock", "durations", "errors", "garbage", "kernel_waits", "logs",
+    "metrics", "model", "ranges", "settings",
 }  # fmt: skip
 FIRST_FLOOR = {"board", "detect", "diagnose", "stacks", "db", "bus"}
 DIAGNOSE_ROOMS = ("pending", "calls", "waiting", "blame", "telling")

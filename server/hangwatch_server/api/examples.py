@@ -498,7 +498,7 @@ SETTING: Json = {
     "why": "unassigned, and free on most machines",
 }
 HEALTH: Json = {"status": "ok", "version": "0.1.0"}
-READINESS: Json = {"status": "ready", "database": "ok"}
+READINESS: Json = {"status": "ready", "database": "ok", "background": "ok"}
 
 
 def of(example: Json, *, status: int = 200) -> Responses:

@@ -27,6 +27,7 @@ class Health:
 class Readiness:
     status: str  # "ready" or "not ready"
     database: str  # "ok", else why not
+    background: str  # "ok", else which of the server's own tasks failed
 
 
 @router.head("/healthz", include_in_schema=False)
@@ -42,17 +43,36 @@ async def healthz() -> Health:
     "/readyz",
     summary="Whether the server can do its work; 503 when not",
     responses=examples.of(examples.READINESS)
-    | {503: {"model": Readiness, "description": "The database cannot be reached."}},
+    | {
+        503: {
+            "model": Readiness,
+            "description": "The database cannot be reached, or one of the server's tasks failed.",
+        }
+    },
 )
 async def readyz(response: Response, house: deps.House) -> Readiness:
+    database, background = await _database(house), _background(house)
+    is_ready = database == background == "ok"
+    response.status_code = 200 if is_ready else 503
+    return Readiness(
+        status="ready" if is_ready else "not ready", database=database, background=background
+    )
+
+
+async def _database(house: deps.House) -> str:
     try:
         async with asyncio.timeout(READY_TIMEOUT_S):
             await house.db.ping()
     except (HangwatchError, OSError, TimeoutError) as error:
-        response.status_code = 503
-        reason = str(error) or f"no answer within {READY_TIMEOUT_S} s"
-        return Readiness(status="not ready", database=reason)
-    return Readiness(status="ready", database="ok")
+        return str(error) or f"no answer within {READY_TIMEOUT_S} s"
+    return "ok"
+
+
+def _background(house: deps.House) -> str:
+    failing = house.background.failing()
+    if not failing:
+        return "ok"
+    return f"failed and begun anew: {', '.join(failing)}; the server's log says why"
 
 
 @router.get(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, func, insert, select, update
+from sqlalchemy import Row, func, insert, or_, select, update
 
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.tables import tokens
@@ -83,6 +83,17 @@ async def revoke(db: Database, token_id: str) -> bool:
     )
     async with db.begin() as connection:
         return (await connection.execute(statement)).rowcount == 1
+
+
+async def good(db: Database, token_ids: Collection[str]) -> frozenset[str]:
+    """Which of these tokens exist, and are neither revoked nor expired."""
+    statement = select(tokens.c.id).where(
+        tokens.c.id.in_(token_ids),
+        tokens.c.revoked_at.is_(None),
+        or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > func.clock_timestamp()),
+    )
+    async with db.begin() as connection:
+        return frozenset((await connection.execute(statement)).scalars())
 
 
 async def touch(db: Database, token_id: str) -> None:

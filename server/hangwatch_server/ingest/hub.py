@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Collection
 from typing import Protocol
+
+from starlette.websockets import WebSocketDisconnect
 
 from hangwatch_agent import wire
 from hangwatch_server import logs, metrics
@@ -15,6 +18,9 @@ SEND_TIMEOUT_S = 5.0
 # A connection that was silent for longer may be replaced: the agent's machine may have lost its
 # address or its power without a closing packet, and must not lock itself out.
 HALF_DEAD_S = 5.0
+# What sending over a line raises that is closed, or breaks meanwhile: uvicorn's own error comes as
+# Starlette's WebSocketDisconnect, which is neither of the other two. A timeout is an OSError.
+BROKEN = (OSError, RuntimeError, WebSocketDisconnect)
 
 _log = logs.get()
 
@@ -34,28 +40,32 @@ class DuplicateNodeError(HangwatchError):
 class Connection:
     """One accepted agent."""
 
-    def __init__(self, node: str, line: Line, now_s: float) -> None:
+    def __init__(self, node: str, line: Line, now_s: float, token: str = "") -> None:
         self.node = node
         self.heard_s = now_s
+        self.token = token  # id of the one it was let in with
+        self.is_expelled = False  # that token is no longer good: its next frame is refused
         self._line = line
         self._lock = asyncio.Lock()
 
     async def send(self, frame: wire.ServerFrame) -> bool:
-        """Return False when the agent could not be reached in time."""
+        """Return False when the agent could not be reached in time, or may no longer be."""
+        if self.is_expelled:
+            return False
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S), self._lock:
                 await self._line.send_bytes(wire.encode(frame))
-        except (TimeoutError, OSError, RuntimeError) as error:
-            # Starlette and uvicorn raise RuntimeError for a socket that is closed already.
+        except BROKEN as error:
             _log.info("agent_unreachable", node=self.node, error=repr(error))
             return False
         return True
 
     async def close(self, code: int, reason: str) -> None:
+        """Never raises: one that is broken already is closed."""
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S):
                 await self._line.close(code, reason[:100])
-        except (TimeoutError, OSError, RuntimeError):
+        except BROKEN:
             _log.debug("connection_closed_already", node=self.node)
 
 
@@ -91,6 +101,17 @@ class Hub:
 
     def has(self, node: str) -> bool:
         return node in self._connections
+
+    def tokens(self) -> frozenset[str]:
+        """Ids of the tokens that the agents here were let in with."""
+        return frozenset(connection.token for connection in self._connections.values())
+
+    def expel(self, tokens: Collection[str]) -> None:
+        """Refuse whatever still comes from agents that were let in with these."""
+        for connection in self._connections.values():
+            if connection.token in tokens and not connection.is_expelled:
+                connection.is_expelled = True
+                _log.warning("agent_expelled", node=connection.node, token=connection.token)
 
     async def send(self, node: str, frame: wire.ServerFrame) -> bool:
         """Return False when the node is not connected or could not be reached in time."""

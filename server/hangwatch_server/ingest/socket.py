@@ -89,13 +89,15 @@ async def stream(websocket: WebSocket) -> None:
 async def _serve(websocket: WebSocket, services: House) -> None:
     token = await _authorise(websocket, services)
     hello = await _hello(websocket, token)
-    connection = Connection(hello.node, websocket, services.clock.monotonic_s())
-    await _join(services, connection)
-    now_s = services.clock.monotonic_s()
-    services.board.hello(hello.node, hello, now_s, _clock_ahead_s(hello, services))
-    _log.info("agent_connected", node=hello.node, version=hello.version)
-    services.bus.publish("nodes", {"node": hello.node})
+    connection = Connection(hello.node, websocket, services.clock.monotonic_s(), token.id)
+    old = _join(services, connection)
     try:
+        if old is not None:
+            await old.close(POLICY_VIOLATION, "replaced by a newer connection of the node")
+        now_s = services.clock.monotonic_s()
+        services.board.hello(hello.node, hello, now_s, _clock_ahead_s(hello, services))
+        _log.info("agent_connected", node=hello.node, version=hello.version)
+        services.bus.publish("nodes", {"node": hello.node})
         await connection.send(
             wire.Welcome(
                 protocol=wire.PROTOCOL,
@@ -107,6 +109,8 @@ async def _serve(websocket: WebSocket, services: House) -> None:
         )
         while True:
             data = await _receive(websocket, IDLE_TIMEOUT_S)
+            if connection.is_expelled:
+                raise _unauthorised()
             await _take(services, connection, await _read(services, connection, data))
     finally:
         if services.hub.leave(connection):
@@ -122,16 +126,20 @@ async def _authorise(websocket: WebSocket, services: House) -> Token:
     except DatabaseError as error:
         raise RefusalError("unavailable", str(error), retry_after_s=5.0) from error
     if token is None:
-        raise RefusalError(
-            "unauthorised",
-            "the token is missing, unknown, revoked or expired: make one with "
-            "`hangwatch token create --scope agent --node NODE` and start the agent with --token",
-        )
+        raise _unauthorised()
     if security.Scope.AGENT not in security.granted(token.scopes):
         raise RefusalError(
             "unauthorised", f"token '{token.name}' has no scope agent: use an agent's token"
         )
     return token
+
+
+def _unauthorised() -> RefusalError:
+    return RefusalError(
+        "unauthorised",
+        "the token is missing, unknown, revoked or expired: make one with "
+        "`hangwatch token create --scope agent --node NODE` and start the agent with --token",
+    )
 
 
 def _clock_ahead_s(hello: wire.Hello, services: House) -> float | None:
@@ -162,14 +170,15 @@ async def _hello(websocket: WebSocket, token: Token) -> wire.Hello:
     return frame
 
 
-async def _join(services: House, connection: Connection) -> None:
+def _join(services: House, connection: Connection) -> Connection | None:
+    """Returns a half-dead connection of the node, which is to be closed."""
     try:
         old = services.hub.join(connection, services.clock.monotonic_s())
     except hub.DuplicateNodeError as error:
         raise RefusalError("duplicate_node", str(error), retry_after_s=hub.HALF_DEAD_S) from error
     if old is not None:
         _log.warning("agent_replaced", node=connection.node)
-        await old.close(POLICY_VIOLATION, "replaced by a newer connection of the node")
+    return old
 
 
 async def _read(services: House, connection: Connection, data: bytes) -> wire.AgentFrame:
@@ -260,8 +269,7 @@ async def _refuse(websocket: WebSocket, frame: wire.Refused) -> None:
     metrics.frames_refused.labels(frame.code).inc()
     client = websocket.client.host if websocket.client else ""
     _log.warning("agent_refused", code=frame.code, client=client, reason=frame.reason)
-    # The other side may be gone, which Starlette reports as RuntimeError or OSError.
-    with contextlib.suppress(RuntimeError, OSError, TimeoutError, WebSocketDisconnect):
+    with contextlib.suppress(*hub.BROKEN):
         async with asyncio.timeout(hub.SEND_TIMEOUT_S):
             await websocket.send_bytes(wire.encode(frame))
             await websocket.close(POLICY_VIOLATION, frame.reason[:100])

@@ -69,6 +69,12 @@ class Authenticator:
         self._cache.clear()  # only now: a check meanwhile would have remembered it as live
         return is_revoked
 
+    async def lapsed(self, token_ids: Collection[str]) -> frozenset[str]:
+        """Which of these tokens, once accepted, would not be accepted any more."""
+        if not token_ids:
+            return frozenset()
+        return frozenset(token_ids) - await tokens.good(self._db, token_ids)
+
     async def bootstrap(self, configured: str = "") -> str | None:
         """Make sure that an admin can get in; return the text of a token made just now, to print.
 

@@ -92,7 +92,7 @@ class Loop:
         node = self._appointments.due(watched.snapshot) if watched is not None else None
         if watched is not None and node is not None:
             command = wire.AskRas(launches=(watched.meta.launch,), for_s=appointments.FOR_S)
-            errands.create_task(self._captures.tell(node, command))
+            errands.create_task(self._tell(watched, node, command))
 
     async def _look_safely(self, job: str) -> tuple[Wish, ...]:
         try:
@@ -202,6 +202,14 @@ class Loop:
             # The boundary of an errand: a failed capture must not end the loop.
             metrics.watch_failures.inc()
             _log.exception("capture_failed", job=watched.id)
+
+    async def _tell(self, watched: Watched, node: str, command: wire.AskRas) -> None:
+        try:
+            await self._captures.tell(node, command)
+        except Exception:
+            # The boundary of an errand: whatever an agent's line does must not end the loop.
+            metrics.watch_failures.inc()
+            _log.exception("agent_not_told", job=watched.id, node=node)
 
     def part_arrived(
         self, job: str, node: str, part: wire.CapturePart, now_s: float, *, is_kept: bool = True

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+
 import pytest
 import websockets
+from sqlalchemy import text
 from tests.integration.core import house, synthetic
 from tests.integration.core.waiting import until
 from websockets.asyncio.client import ClientConnection
@@ -11,6 +15,7 @@ from websockets.asyncio.client import ClientConnection
 from hangwatch_agent import wire
 from hangwatch_server import metrics
 from hangwatch_server.board.base import job_id
+from hangwatch_server.ingest import hub
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 JOB = job_id(synthetic.KEY)
@@ -98,6 +103,63 @@ async def test_half_dead_connection_does_not_lock_its_node_out(database_url: str
                 await synthetic.answer(silent)
 
     assert isinstance(welcome, wire.Welcome)
+
+
+async def test_connection_that_broke_while_its_part_waited_does_not_lock_its_node_out(
+    database_url: str,
+) -> None:
+    async with house.open_house(database_url, speed=50.0) as server, AsyncExitStack() as stack:
+        token = await server.token("node-a")
+        broken = await stack.enter_async_context(synthetic.dialled(server.url, token))
+        await broken.send(wire.encode(synthetic.hello("node-a")))
+        await synthetic.answer(broken)
+        busy = await stack.enter_async_context(server.services.db.begin())
+        await busy.execute(text("LOCK TABLE captures"))
+        await broken.send(wire.encode(synthetic.part_of("any", 0)))
+        broken.transport.abort()
+        silent_since_s = server.clock.monotonic_s()
+        await until(
+            lambda: _now(server), lambda now_s: now_s - silent_since_s > 2 * hub.HALF_DEAD_S
+        )
+
+        line = await stack.enter_async_context(synthetic.dialled(server.url, token))
+        await line.send(wire.encode(synthetic.hello("node-a")))
+        welcome = await synthetic.answer(line)
+
+    assert isinstance(welcome, wire.Welcome)
+
+
+async def _now(server: house.House) -> float:
+    return server.clock.monotonic_s()
+
+
+async def test_agent_whose_token_is_revoked_is_shown_out_and_no_other(database_url: str) -> None:
+    async with house.open_house(database_url) as server:
+        job = synthetic.Job(server.clock.monotonic_s)
+        tokens = server.services.tokens
+        revoked, text_a = await tokens.create("a", ["agent"], node="node-a")
+        async with (
+            synthetic.agent(server.url, text_a, "node-a", job, (0, 1)) as one,
+            synthetic.agent(server.url, await server.token("node-b"), "node-b", job, (2, 3)) as two,
+        ):
+            await tokens.revoke(revoked.id)
+            node = await until(
+                lambda: server.services.watch.node("node-a"), lambda node: node.link != "live"
+            )
+            await until(_refusals(one), bool)
+            other = await server.services.watch.node("node-b")
+
+    assert [frame.code for frame in one.refused] == ["unauthorised"]
+    assert node.link == "late"
+    assert not two.refused
+    assert other.link == "live"
+
+
+def _refusals(agent: synthetic.Agent) -> Callable[[], Awaitable[list[wire.Refused]]]:
+    async def refusals() -> list[wire.Refused]:
+        return agent.refused
+
+    return refusals
 
 
 @pytest.mark.parametrize(

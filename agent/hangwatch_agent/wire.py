@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from enum import StrEnum
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -34,6 +34,12 @@ MAX_RAS_MEMBERS = 65_536  # of all communicators in one answer of NCCL RAS
 MAX_RAS_COMMUNICATORS = 4096
 MAX_RAS_OPS = 16
 MAX_ADDRESSES = 64  # of one node
+MAX_NUMBER = 1e18  # of a fraction: sums of many such are still finite
+
+# Every number of a frame is one of these two; any other is refused as the frame is read. Postgres
+# takes no larger whole number, and what is not finite could not be read back once it is stored.
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Finite = Annotated[float, msgspec.Meta(ge=-MAX_NUMBER, le=MAX_NUMBER)]
 
 
 class WireError(Exception):
@@ -53,7 +59,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     name: str
-    restart: int = 0  # restarts so far as the launcher counts them
+    restart: Int64 = 0  # restarts so far as the launcher counts them
 
 
 class GroupInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,25 +71,25 @@ class GroupInfo(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     backend: str
     ranks: str  # range text of sorted global ranks
-    epoch: int = 1
-    timeout_s: float | None = None  # after which torch itself gives up; None where unknown
+    epoch: Int64 = 1
+    timeout_s: Finite | None = None  # after which torch itself gives up; None where unknown
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One recorder entry: a collective as a rank entered it."""
 
-    seq: int  # the recorder's collective_seq_id, comparable across ranks
+    seq: Int64  # the recorder's collective_seq_id, comparable across ranks
     op: str  # without the backend's prefix: "all_reduce"
     is_retired: bool
     is_started: bool | None = None  # None where the recorder has no start events (gloo)
-    input_sizes: tuple[tuple[int, ...], ...] = ()
-    output_sizes: tuple[tuple[int, ...], ...] = ()
+    input_sizes: tuple[tuple[Int64, ...], ...] = ()
+    output_sizes: tuple[tuple[Int64, ...], ...] = ()
     input_dtypes: tuple[str, ...] = ()
     output_dtypes: tuple[str, ...] = ()
-    record_id: int = -1  # program order within this process and this recorder
-    timeout_s: float | None = None
+    record_id: Int64 = -1  # program order within this process and this recorder
+    timeout_s: Finite | None = None
     site: str = ""  # "train.py:88 in step", the user's frame that made it; only with --call-sites
-    root: int | None = None  # global rank, for rooted collectives that the probe's wrappers saw
+    root: Int64 | None = None  # global rank, for rooted collectives that the probe's wrappers saw
 
 
 class Tail(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +98,7 @@ class Tail(msgspec.Struct, frozen=True, kw_only=True):
     `calls` are (seq, index into `kinds`); of a kind only seq and program order differ.
     """
 
-    calls: tuple[tuple[int, int], ...] = ()
+    calls: tuple[tuple[Int64, Int64], ...] = ()
     kinds: tuple[Entry, ...] = ()
 
 
@@ -106,11 +112,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     op: str
     gid: str
-    age_s: float
-    peer: int | None = None  # global rank
-    tag: int | None = None
-    seq: int | None = None
-    root: int | None = None  # global rank, for rooted collectives
+    age_s: Finite
+    peer: Int64 | None = None  # global rank
+    tag: Int64 | None = None
+    seq: Int64 | None = None
+    root: Int64 | None = None  # global rank, for rooted collectives
     is_blocking: bool = True  # False: issued and waited for elsewhere (isend, irecv)
     site: str = ""  # as in Entry
 
@@ -119,10 +125,10 @@ class P2PCount(msgspec.Struct, frozen=True, kw_only=True):
     """How many sends to, or receives from, one peer this rank has posted and finished."""
 
     gid: str
-    peer: int
+    peer: Int64
     is_send: bool
-    posted: int
-    done: int
+    posted: Int64
+    done: Int64
 
 
 class GroupBeat(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,14 +141,14 @@ class GroupBeat(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     gid: str
-    counter: int
-    stall_s: float  # for how long `counter` has not moved
-    seq: int | None = None
+    counter: Int64
+    stall_s: Finite  # for how long `counter` has not moved
+    seq: Int64 | None = None
     entries: tuple[Entry, ...] = ()
-    entries_age_s: float | None = None
+    entries_age_s: Finite | None = None
     are_entries_current: bool = False
-    finished: int | None = None  # NCCL: last completed; None on gloo, whose number is racy
-    started: int | None = None  # NCCL with start events only
+    finished: Int64 | None = None  # NCCL: last completed; None on gloo, whose number is racy
+    started: Int64 | None = None  # NCCL with start events only
     tail: Tail | None = (
         None  # what the recorder holds before `entries`; only while they are current
     )
@@ -155,10 +161,10 @@ class InitWait(msgspec.Struct, frozen=True, kw_only=True):
     """An init_process_group, new_group or rendezvous call that has not returned."""
 
     what: str
-    age_s: float
-    expected: int = 0  # world size it waits for, 0 when unknown
+    age_s: Finite
+    expected: Int64 = 0  # world size it waits for, 0 when unknown
     detail: str = ""  # init_method without secrets: "file:///shared/store"
-    rank: int | None = None
+    rank: Int64 | None = None
     stage: str = ""  # "store": it connects to the store; "group": past that, it meets its peers
 
 
@@ -167,17 +173,17 @@ class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     state: str  # R S D T t Z X, or "gone"
     wchan: str = ""
-    cpu_s: float = 0.0  # process, user + system
-    main_cpu_s: float = 0.0  # main thread alone
-    main_cpu_share: float | None = None  # of one core, over the last few seconds
-    main_still_s: float | None = None  # for how long the kernel has not run the main thread at all
-    main_delay_share: float | None = None  # of the last seconds, ready to run without a core
-    io_bytes: int | None = None  # read + written, None without permission
-    threads: int = 0
+    cpu_s: Finite = 0.0  # process, user + system
+    main_cpu_s: Finite = 0.0  # main thread alone
+    main_cpu_share: Finite | None = None  # of one core, over the last few seconds
+    main_still_s: Finite | None = None  # for how long the kernel has not run the main thread at all
+    main_delay_share: Finite | None = None  # of the last seconds, ready to run without a core
+    io_bytes: Int64 | None = None  # read + written, None without permission
+    threads: Int64 = 0
     children: tuple[ChildFacts, ...] = ()
-    ended_share: float | None = None  # of a core, by children: counted when they have ended
-    exit_code: int | None = None  # known only from evidence (docs, "Why a process ended")
-    exit_signal: int | None = None
+    ended_share: Finite | None = None  # of a core, by children: counted when they have ended
+    exit_code: Int64 | None = None  # known only from evidence (docs, "Why a process ended")
+    exit_signal: Int64 | None = None
     exit_reason: str = ""  # "uncaught RuntimeError", "oom_kill", …; "" = cause unknown
     is_unresponsive: bool = False  # the probe is silent and its socket does not answer
     is_gil_held: bool = False  # the probe is silent and its socket answers
@@ -186,30 +192,30 @@ class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
 class ChildFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A descendant of a rank: loader worker, compiler, launcher helper."""
 
-    pid: int
+    pid: Int64
     name: str
     role: str  # "loader", "compile", "checkpoint", "helper", "other"
     state: str
     wchan: str = ""
-    cpu_share: float | None = None  # with what its own children took, once they have ended
-    io_rate: float | None = None  # bytes a second, read + written; None if not known
-    parent: int = 0  # pid; 0 from agents that do not say it
+    cpu_share: Finite | None = None  # with what its own children took, once they have ended
+    io_rate: Finite | None = None  # bytes a second, read + written; None if not known
+    parent: Int64 = 0  # pid; 0 from agents that do not say it
 
 
 class GpuFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The GPU that a process uses, as NVML says; None where the driver does not say it."""
 
-    index: int
+    index: Int64
     uuid: str = ""
     name: str = ""
-    utilisation: float | None = None  # percent of the last sample period in which a kernel ran
-    xid: tuple[int, ...] = ()  # of the last 15 minutes, oldest first
-    power_w: float | None = None
-    power_limit_w: float | None = None
-    memory_used_bytes: int | None = None
-    memory_total_bytes: int | None = None
-    temperature_c: float | None = None
-    ecc_errors: int | None = None  # uncorrected, since the driver was loaded
+    utilisation: Finite | None = None  # percent of the last sample period in which a kernel ran
+    xid: tuple[Int64, ...] = ()  # of the last 15 minutes, oldest first
+    power_w: Finite | None = None
+    power_limit_w: Finite | None = None
+    memory_used_bytes: Int64 | None = None
+    memory_total_bytes: Int64 | None = None
+    temperature_c: Finite | None = None
+    ecc_errors: Int64 | None = None  # uncorrected, since the driver was loaded
     throttle: tuple[str, ...] = ()  # why its clocks are held down: "hw_thermal_slowdown"
 
 
@@ -217,31 +223,31 @@ class RankBeat(msgspec.Struct, frozen=True, kw_only=True):
     """All an agent says of one rank at one moment."""
 
     launch: str
-    rank: int
-    local_rank: int
-    world_size: int
-    pid: int
-    start_ticks: int  # /proc/PID/stat field 22: with pid, the identity of the process on its node
+    rank: Int64
+    local_rank: Int64
+    world_size: Int64
+    pid: Int64
+    start_ticks: Int64  # /proc/PID/stat field 22: with pid, the identity of the process on its node
     process: ProcessFacts
     depth: Depth = Depth.BARE
     is_rank_certain: bool = False  # True once torch itself said the rank (after init)
-    restart: int = 0
+    restart: Int64 = 0
     script: str = ""
-    beat_age_s: float | None = None  # since the probe last wrote; None without probe
-    step: int | None = None
+    beat_age_s: Finite | None = None  # since the probe last wrote; None without probe
+    step: Int64 | None = None
     phase: str = ""  # announced by the user
-    phase_s: float = 0.0
-    phase_limit_s: float | None = None
+    phase_s: Finite = 0.0
+    phase_limit_s: Finite | None = None
     is_initialised: bool = False
     is_destroyed: bool = False  # past destroy_process_group or in interpreter shutdown
-    groups_begun: int | None = None  # creations of groups begun, the default group's included
+    groups_begun: Int64 | None = None  # creations of groups begun, the default group's included
     groups: tuple[GroupBeat, ...] = ()
     calls: tuple[Call, ...] = ()
     p2p: tuple[P2PCount, ...] = ()
     waits: tuple[InitWait, ...] = ()
     gpu: GpuFacts | None = None
     lacks: tuple[str, ...] = ()  # what is missing for more depth, in words
-    inner_pid: int | None = None  # in its own pid namespace, where that is another number
+    inner_pid: Int64 | None = None  # in its own pid namespace, where that is another number
 
 
 class RasState(StrEnum):
@@ -259,12 +265,12 @@ class RasState(StrEnum):
 class RasMember(msgspec.Struct, frozen=True, array_like=True):
     """One member of a communicator. Sent as an array: a job has very many of them."""
 
-    rank: int  # its place in the communicator, which is no global rank
-    host: int  # index into the report's hosts, -1 unknown
-    pid: int  # in its own pid namespace, -1 unknown
-    gpu: int  # as NVML numbers it, -1 unknown
+    rank: Int64  # its place in the communicator, which is no global rank
+    host: Int64  # index into the report's hosts, -1 unknown
+    pid: Int64  # in its own pid namespace, -1 unknown
+    gpu: Int64  # as NVML numbers it, -1 unknown
     state: RasState
-    counts: tuple[int, ...] = ()  # launched so far, per op of the communicator; () unknown
+    counts: tuple[Int64, ...] = ()  # launched so far, per op of the communicator; () unknown
     error: str = ""  # NCCL's asynchronous or initialisation error, in words
 
 
@@ -272,7 +278,7 @@ class RasCommunicator(msgspec.Struct, frozen=True, kw_only=True):
     """A communicator of NCCL as all of its members that could be reached describe it."""
 
     hash: str
-    size: int
+    size: Int64
     ops: tuple[str, ...] = ()  # what `counts` count: "all_reduce", …
     members: tuple[RasMember, ...] = ()
 
@@ -281,30 +287,30 @@ class RasReport(msgspec.Struct, frozen=True, kw_only=True):
     """One answer of NCCL RAS, which speaks for the whole job."""
 
     launch: str
-    number: int  # rises with each answer that this agent got for the launch
-    age_s: float  # since NCCL answered
+    number: Int64  # rises with each answer that this agent got for the launch
+    age_s: Finite  # since NCCL answered
     version: str = ""  # NCCL's
     is_text: bool = False  # NCCL before 2.28.7: only what differs between members is told
     hosts: tuple[str, ...] = ()  # addresses
     communicators: tuple[RasCommunicator, ...] = ()
-    timeouts: int = 0  # legs of the RAS network that did not answer in time
-    omitted: int = 0  # members beyond the limits
+    timeouts: Int64 = 0  # legs of the RAS network that did not answer in time
+    omitted: Int64 = 0  # members beyond the limits
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
     """First frame of a connection."""
 
-    protocol: int
+    protocol: Int64
     node: str
     version: str
     boot_id: str = ""
     stacks: str = ""  # "" = py-spy works; else the reason
     stacks_remedy: str = ""
-    cpu_count: int = 0
+    cpu_count: Int64 = 0
     addresses: tuple[str, ...] = ()  # of its network interfaces: NCCL RAS names hosts by these
     # The node's clock as the hello was sent, in seconds since the epoch. Only to tell people that
     # it goes wrong: no age is ever made of it.
-    wall_s: float | None = None
+    wall_s: Finite | None = None
 
 
 class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, tag="heartbeat"):
@@ -314,12 +320,12 @@ class Heartbeat(msgspec.Struct, frozen=True, kw_only=True, tag="heartbeat"):
     longer there.
     """
 
-    number: int  # rises by one; a gap counts frames that were dropped
+    number: Int64  # rises by one; a gap counts frames that were dropped
     launches: tuple[Launch, ...]
     ranks: tuple[RankBeat, ...]
     groups: tuple[GroupInfo, ...] = ()
     is_full: bool = False
-    dropped: int = 0  # heartbeats dropped since the agent started
+    dropped: Int64 = 0  # heartbeats dropped since the agent started
     ras: tuple[RasReport, ...] = ()  # each answer travels once per connection
 
 
@@ -330,7 +336,7 @@ class CaptureKind(StrEnum):
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
     launch: str
-    rank: int
+    rank: Int64
 
 
 class TakeCapture(msgspec.Struct, frozen=True, kw_only=True, tag="take_capture"):
@@ -340,18 +346,18 @@ class TakeCapture(msgspec.Struct, frozen=True, kw_only=True, tag="take_capture")
     targets: tuple[Target, ...]
     kinds: tuple[CaptureKind, ...] = (CaptureKind.STACKS,)
     native: bool = False
-    deadline_s: float = 15.0
+    deadline_s: Finite = 15.0
 
 
 class SetInterval(msgspec.Struct, frozen=True, kw_only=True, tag="set_interval"):
-    interval_s: float
+    interval_s: Finite
 
 
 class AskRas(msgspec.Struct, frozen=True, kw_only=True, tag="ask_ras"):
     """Server to agent: ask NCCL RAS for these launches, in place of the node that holds rank 0."""
 
     launches: tuple[str, ...]
-    for_s: float = 60.0
+    for_s: Finite = 60.0
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -359,15 +365,15 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     file: str
-    line: int
+    line: Int64
     is_native: bool = False
 
 
 class Thread(msgspec.Struct, frozen=True, kw_only=True):
     """One thread's stack, frames innermost first."""
 
-    pid: int
-    thread_id: int  # OS thread id; equal to pid for the main thread
+    pid: Int64
+    thread_id: Int64  # OS thread id; equal to pid for the main thread
     name: str
     frames: tuple[Frame, ...]
     is_active: bool = False
@@ -377,7 +383,7 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
 class ProcessStacks(msgspec.Struct, frozen=True, kw_only=True):
     """The threads of a rank's process (role "main") or of one of its children."""
 
-    pid: int
+    pid: Int64
     role: str  # "main", "loader", "compile", "checkpoint", "other"
     threads: tuple[Thread, ...]
     reason: str = ""  # why there are no threads
@@ -391,8 +397,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     file: str
-    line: int
-    first: int  # number of the first of `lines`
+    line: Int64
+    first: Int64  # number of the first of `lines`
     lines: tuple[str, ...]
 
 
@@ -406,9 +412,9 @@ class CapturePart(msgspec.Struct, frozen=True, kw_only=True, tag="capture_part")
 
     capture: str
     launch: str
-    rank: int
-    pid: int
-    age_s: float  # since it was taken
+    rank: Int64
+    pid: Int64
+    age_s: Finite  # since it was taken
     stacks: tuple[ProcessStacks, ...] = ()
     entries: tuple[GroupEntries, ...] = ()
     process: ProcessFacts | None = None
@@ -430,9 +436,9 @@ class Samples(msgspec.Struct, frozen=True, kw_only=True, tag="samples"):
 class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag="welcome"):
     """Server to agent, after an accepted hello."""
 
-    protocol: int
+    protocol: Int64
     version: str
-    interval_s: float = 1.0
+    interval_s: Finite = 1.0
     takes_samples: bool = False  # an older server refuses frames that it does not know
     keeps_entries: bool = False  # it fills in entries that a beat leaves out (GroupBeat)
 
@@ -444,7 +450,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
         str  # "unauthorised", "wrong_node", "duplicate_node", "malformed", "too_large", "protocol"
     )
     reason: str
-    retry_after_s: float | None = None  # None: retrying unchanged will not help
+    retry_after_s: Finite | None = None  # None: retrying unchanged will not help
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True, tag="stored"):
@@ -452,7 +458,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, tag="stored"):
 
     capture: str
     launch: str
-    rank: int
+    rank: Int64
 
 
 T = TypeVar("T")

@@ -21,7 +21,16 @@ def answer(member: RasMember = GOOD, **changes: object) -> RasReport:
 
 
 def check(report: RasReport) -> None:
-    bounds.check_heartbeat(wire.Heartbeat(number=1, launches=(), ranks=(), ras=(report,)))
+    arrive(wire.Heartbeat(number=1, launches=(), ranks=(), ras=(report,)))
+
+
+def arrive(frame: wire.Heartbeat | wire.CapturePart) -> None:
+    """What the door does with a frame."""
+    read = wire.decode_from_agent(wire.encode(frame))
+    if isinstance(read, wire.Heartbeat):
+        bounds.check_heartbeat(read)
+    elif isinstance(read, wire.CapturePart):
+        bounds.check_part(read)
 
 
 def test_ordinary_answer_passes() -> None:
@@ -66,7 +75,7 @@ def test_gpu_that_cannot_be_is_refused(gpu: wire.GpuFacts) -> None:
     )  # fmt: skip
 
     with pytest.raises(WireError):
-        bounds.check_heartbeat(wire.Heartbeat(number=1, launches=(), ranks=(rank,)))
+        arrive(wire.Heartbeat(number=1, launches=(), ranks=(rank,)))
 
 
 @pytest.mark.parametrize(
@@ -80,10 +89,10 @@ def test_gpu_that_cannot_be_is_refused(gpu: wire.GpuFacts) -> None:
 )  # fmt: skip
 def test_part_over_a_limit_is_refused(changes: dict[str, object]) -> None:
     part = wire.CapturePart(capture="c", launch="job", rank=0, pid=1, age_s=0.0)
-    bounds.check_part(part)
+    arrive(part)
 
     with pytest.raises(WireError):
-        bounds.check_part(msgspec.structs.replace(part, **changes))
+        arrive(msgspec.structs.replace(part, **changes))
 
 
 def group(ranks: str) -> wire.GroupInfo:

@@ -123,17 +123,18 @@ def replaces(
 ) -> bool:
     """Whether a process that is not `old`'s takes over its rank number.
 
-    On one node the later start wins. Across nodes no clocks are compared: a higher restart count
-    wins, else the holder keeps its rank while its process lives and its agent is heard, so that no
-    node can take a live rank from another.
+    On one node the higher restart count wins, then the later start. Across nodes no clocks are
+    compared, and a count is only what a process says of itself: the holder keeps its rank while its
+    process lives and its agent is heard, so that no node can take a live rank from another. Whoever
+    comes too early is asked again with its next beat; a higher count need not wait until it is sure
+    that a process which is no longer listed is gone.
     """
-    if restart != old.restart:
-        return restart > old.restart
     if node == old.node:
-        return beat.start_ticks > old.beat.start_ticks
-    if beat.process.state == GONE:
-        return False
-    return old.is_gone or not old_node_is_live
+        return (restart, beat.start_ticks) > (old.restart, old.beat.start_ticks)
+    is_over = old.is_gone or not old_node_is_live
+    if restart > old.restart:
+        return is_over or old.absent_since_s is not None
+    return is_over and restart == old.restart and beat.process.state != GONE
 
 
 def calls_of(beat: wire.RankBeat) -> int:

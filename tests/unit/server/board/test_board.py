@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.server.board import beats
@@ -119,6 +120,52 @@ def test_node_cannot_take_a_living_rank_of_another_node() -> None:
     assert snapshot is not None
     assert snapshot.ranks[0].node == "a"
     assert snapshot.attempt == 1
+
+
+def holder(board: MemoryBoard, now_s: float) -> tuple[str, int]:
+    """The node of rank 0, and the attempt."""
+    snapshot = board.snapshot(JOB, now_s)
+    assert snapshot is not None
+    return snapshot.ranks[0].node, snapshot.attempt
+
+
+def test_no_restart_count_takes_a_living_rank_from_another_node() -> None:
+    board = beats.board_with("a", "b")
+    forged = beats.heartbeat([beats.rank(0, pid=66, restart=999)], restart=999)
+    board.apply("a", beats.heartbeat([beats.rank(0)]), 1.0)
+
+    for now_s in (1.5, 5.5, 9.5):
+        board.apply("b", forged, now_s)
+        board.apply("a", beats.heartbeat([beats.rank(0)]), now_s + 0.1)
+
+    assert holder(board, 9.7) == ("a", 1)
+
+
+@pytest.mark.parametrize(
+    ("last_of_a", "now_s"),
+    [
+        (beats.heartbeat([beats.rank(0, state="gone"), beats.rank(1, start=500, restart=1)]), 3.0),
+        (beats.heartbeat([beats.rank(1, start=500, restart=1)], restart=1), 3.0),
+        (None, 20.0),
+    ],
+    ids=["gone", "unlisted", "silent"],
+)
+def test_restarted_rank_on_another_node_waits_for_the_end_of_the_process_before(
+    last_of_a: wire.Heartbeat | None, now_s: float
+) -> None:
+    """Its agent may be heard seconds before the one of the node that it has left."""
+    board = beats.board_with("a", "b")
+    moved = beats.heartbeat([beats.rank(0, pid=66, restart=1)], restart=1)
+    board.apply("a", beats.heartbeat([beats.rank(0), beats.rank(1)]), 1.0)
+
+    board.apply("b", moved, 1.5)
+    too_early = holder(board, 1.6)
+    if last_of_a is not None:
+        board.apply("a", last_of_a, now_s)
+    board.apply("b", moved, now_s + 0.5)
+
+    assert too_early == ("a", 1)
+    assert holder(board, now_s + 0.6) == ("b", 2)
 
 
 def test_rank_moves_to_another_node_once_its_process_is_gone() -> None:

@@ -19,6 +19,10 @@ class SocketError(AgentError):
     """A rank's worker socket did not answer, or is not what it claims to be."""
 
 
+class SocketAbsentError(SocketError):
+    """There is no worker socket where the rank's must be: its file has been removed."""
+
+
 class RasError(AgentError):
     """NCCL RAS did not answer, or not with something that can be read."""
 

@@ -1,11 +1,13 @@
 """Makes frames fit into the wire's limit, the least important first. Sends nothing.
 
 A frame over the limit would cost the connection, and the next one as well: a node with many ranks
-and groups would never be heard. So detail goes before groups, and no rank ever goes.
+and groups would never be heard. So detail goes before groups, of those ranks that take the most,
+and no rank ever goes.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
@@ -14,16 +16,19 @@ import msgspec
 from hangwatch_agent import wire
 
 SURE_TO_FIT = 8  # threads of 256 frames with the longest names
+HEAD_BYTES = 64  # of the lists of ranks and groups themselves
+_encoder = msgspec.msgpack.Encoder()
 _LACK = "part of this rank's state did not fit into the heartbeat"
 
 
 def heartbeat(frame: wire.Heartbeat) -> tuple[wire.Heartbeat, bytes]:
     """What can be sent of a heartbeat, and its bytes.
 
-    1. Answers of NCCL RAS go, the largest first, then old recorder entries. 2. So do counts, calls,
-    children and all but one wait. 3. Of each rank's groups those stay that are waited in, then
-    those that moved last; with them go the group descriptions that nobody refers to any more.
-    Groups beyond their number are described by the next heartbeats.
+    1. Answers of NCCL RAS go, the largest first. 2. Of ranks that take more than an equal share of
+    the frame, old recorder entries go; then counts, calls, children and all but one wait; then
+    groups: those stay that are waited in, then those that moved last. With groups go the
+    descriptions that nobody refers to any more. Ranks within their share lose nothing: what one
+    job writes costs no other. Groups beyond their number are described by the next heartbeats.
     """
     if len(frame.groups) > wire.MAX_NEW_GROUPS:
         frame = msgspec.structs.replace(frame, groups=frame.groups[: wire.MAX_NEW_GROUPS])
@@ -33,15 +38,43 @@ def heartbeat(frame: wire.Heartbeat) -> tuple[wire.Heartbeat, bytes]:
         left = tuple(report for report in frame.ras if report is not largest)
         frame = msgspec.structs.replace(frame, ras=left)
         data = wire.encode(frame)
-    for cut in _CUTS:
-        if len(data) <= wire.MAX_FRAME_BYTES:
-            break
-        frame = msgspec.structs.replace(frame, ranks=tuple(cut(beat) for beat in frame.ranks))
-        used = {group.gid for beat in frame.ranks for group in beat.groups}
-        groups = tuple(info for info in frame.groups if info.gid in used)
-        frame = msgspec.structs.replace(frame, groups=groups)
+    if len(data) > wire.MAX_FRAME_BYTES:
+        frame = _cut(frame)
         data = wire.encode(frame)
     return frame, data
+
+
+def _cut(frame: wire.Heartbeat) -> wire.Heartbeat:
+    """The frame after as many cuts as it takes, of the ranks that are over their share."""
+    rest = wire.encode(msgspec.structs.replace(frame, ranks=(), groups=()))
+    room = wire.MAX_FRAME_BYTES - len(rest) - HEAD_BYTES
+    for cut in _CUTS:
+        sizes = _sizes(frame)
+        if sum(sizes) <= room:
+            break
+        share = room / len(sizes)
+        ranks = tuple(
+            cut(beat) if size > share else beat
+            for beat, size in zip(frame.ranks, sizes, strict=True)
+        )
+        used = {group.gid for beat in ranks for group in beat.groups}
+        groups = tuple(info for info in frame.groups if info.gid in used)
+        frame = msgspec.structs.replace(frame, ranks=ranks, groups=groups)
+    return frame
+
+
+def _sizes(frame: wire.Heartbeat) -> list[float]:
+    """Bytes that each rank takes, its part of the descriptions of its groups included."""
+    users = Counter(group.gid for beat in frame.ranks for group in beat.groups)
+    parts = {
+        info.gid: len(_encoder.encode(info)) / users[info.gid]
+        for info in frame.groups
+        if info.gid in users
+    }
+    return [
+        len(_encoder.encode(beat)) + sum(parts.get(group.gid, 0.0) for group in beat.groups)
+        for beat in frame.ranks
+    ]
 
 
 def part(frame: wire.CapturePart) -> bytes:

@@ -24,6 +24,7 @@ from hangwatch_agent import wire
 
 MAX_KEY = 200
 MAX_NAME = 120
+MAX_RESTARTS = 1_000_000  # what a server takes
 _RESTART_NAMES = ("TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT")
 
 
@@ -109,4 +110,5 @@ def _name(environ: Mapping[str, str], argv: Sequence[str]) -> str:
 def _restart(environ: Mapping[str, str]) -> int:
     """Restarts as the launchers count them; Slurm's requeues and elastic's restarts add up."""
     counts = (environ.get(name, "") for name in _RESTART_NAMES)
-    return sum(int(count) for count in counts if count.isdecimal() and len(count) < 7)
+    told = sum(int(count) for count in counts if count.isdecimal() and len(count) < 7)
+    return min(told, MAX_RESTARTS)

@@ -46,6 +46,7 @@ class Node:
         self._resolve = resolve
         self._table = table.Table()
         self._records: dict[Path, tuple[Record, Identity]] = {}
+        self._absent: set[Path] = set()  # of those, the removed files of living processes
         self._unclaimed: dict[Path, float] = {}  # refused or dead at first sight, since when
         self._bare_found: list[Candidate] = []
         self._tracked: dict[Identity, Tracked] = {}
@@ -91,7 +92,7 @@ class Node:
         """Read the records that are due, and once a second the facts of each process."""
         paths = set(self._folder.paths(time.time()))
         has_changed = any(path not in self._records for path in paths - self._unclaimed.keys())
-        for path in paths & self._records.keys():
+        for path in list(self._records):
             has_changed |= self._read_again(path, now_ns)
         if has_changed:
             self._update(now_s)
@@ -107,7 +108,7 @@ class Node:
         """The beat of every rank with ages as of `now_ns`."""
         beats = []
         for item in self.tracked:
-            item.translated = self._translated(item, now_ns)
+            item.translated = item.told(now_ns)
             beats.append(item.translated)
         return beats
 
@@ -131,29 +132,6 @@ class Node:
                 found[item.launch.key] = item.launch
         return tuple(found.values())
 
-    def _translated(self, item: Tracked, now_ns: int) -> ranks.Translated:
-        candidate = item.candidate
-        position = ranks.Position(
-            launch=item.launch,
-            rank=candidate.rank,
-            world_size=candidate.world_size,
-            local_rank=candidate.local_rank,
-            pid=item.identity.pid,
-            start_ticks=item.identity.start_ticks,
-            is_certain=candidate.is_certain,
-            script=launch.script_of(candidate.arguments),
-            inner_pid=item.inner_pid,
-            gpu=item.gpu,
-        )
-        payload = item.payload
-        if payload is None:
-            waits_for_probe = discover.RUN_DIR_NAME in candidate.environ
-            return ranks.bare(position, item.facts, waits_for_probe)
-        facts = ranks.with_answer(
-            item.facts, is_silent=item.is_silent(now_ns), socket_answers=item.socket_answers
-        )
-        return ranks.probed(position, facts, payload, now_ns)
-
     def _read_again(self, path: Path, now_ns: int) -> bool:
         """Read a known record when its next beat is due; True when who it is has changed."""
         old, identity = self._records[path]
@@ -168,16 +146,35 @@ class Node:
         ):
             return False
         record = records.read(path)
+        if record.is_absent:
+            return self._miss(path, now_ns)
+        self._absent.discard(path)
         if record.uid != identity.uid or record.start_ticks != identity.start_ticks:
             logs.warning("record_refused", record=path.name, why="its owner or header has changed")
             del self._records[path]
             return True
         if record.payload is None:
-            return False  # half written, or gone: the last good one stands
+            return False  # half written: the last good one stands
         self._records[path] = record, identity
         if tracked is not None:
             tracked.record = record
         return _who(old) != _who(record)
+
+    def _miss(self, path: Path, now_ns: int) -> bool:
+        """Take note that a record's file has been removed, once it would have a newer beat.
+
+        Its process may well go on: that it writes where nobody reads says nothing of it.
+        """
+        record, identity = self._records[path]
+        item = self._tracked.get(identity)
+        is_current = record.payload is not None and not ranks.is_silent(record.payload, now_ns)
+        if item is None or item.process.is_gone or is_current:
+            return False
+        if path not in self._absent:
+            logs.warning("record_removed", record=path.name, rank=item.candidate.rank)
+            self._absent.add(path)
+            item.record = None
+        return False
 
     def _update(self, now_s: float) -> None:
         """Believe or refuse new records, then decide anew which processes are ranks."""
@@ -260,7 +257,7 @@ class Node:
             )
         elif not item.process.is_gone:
             item.candidate = candidate
-        if candidate.record is not None:
+        if candidate.record is not None and candidate.record not in self._absent:
             item.record = self._records[candidate.record][0]
 
     def _begin(self, candidate: Candidate, now_s: float) -> Tracked:
@@ -298,6 +295,7 @@ class Node:
         for path, (_, identity) in list(self._records.items()):
             if identity not in self._tracked and not self._exists(identity):
                 del self._records[path]
+                self._absent.discard(path)
                 _remove(path)
         for path, since_s in list(self._unclaimed.items()):
             if now_s - since_s > UNREADABLE_GRACE_S:

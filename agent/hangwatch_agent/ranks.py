@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import msgspec
 
-from hangwatch_agent import ranges, wire
+from hangwatch_agent import wire
+from hangwatch_agent.groups import Described, Key
 from hangwatch_agent.payload import (
     CallPayload,
     EntryPayload,
@@ -23,11 +23,15 @@ from hangwatch_agent.payload import (
 SILENT_AFTER_S = 3.0  # the probe writes once a second; two missed beats may be a busy node
 MOVING_S = 3.0
 MAX_SIZES = 32
-MAX_TIMEOUT_S = 365 * 86_400.0
 MAX_SITE = 200
 MAX_DIMENSIONS = 8
-MAX_MEMBERS = 2_000_000  # of all groups of one rank; 20 groups of 100,000
-_NO_PROBE = "the probe is not loaded: start the job with `hangwatch run`"
+# Why a rank has no record.
+NO_PROBE = "the probe is not loaded: start the job with `hangwatch run`"
+NO_RECORD_YET = "the probe has not written a record yet"
+RECORD_GONE = (
+    "the probe's record has been removed from the run dir: give the job one that nobody clears "
+    "(HANGWATCH_RUN_DIR)"
+)
 
 
 @dataclass(frozen=True)
@@ -67,18 +71,20 @@ def is_moving(payload: RecordPayload, now_ns: int) -> bool:
     )
 
 
-def bare(position: Position, process: wire.ProcessFacts, waits_for_probe: bool) -> Translated:
-    """The beat of a rank without a record."""
-    lack = "the probe has not written a record yet" if waits_for_probe else _NO_PROBE
-    return Translated(msgspec.structs.replace(_base(position, process), lacks=(lack,)))
+def bare(position: Position, process: wire.ProcessFacts, lack: str) -> Translated:
+    """The beat of a rank without a record; `lack` says why there is none."""
+    return Translated(msgspec.structs.replace(_base(position, process), lacks=(lack[:300],)))
 
 
 def probed(
-    position: Position, process: wire.ProcessFacts, payload: RecordPayload, now_ns: int
+    position: Position,
+    process: wire.ProcessFacts,
+    payload: RecordPayload,
+    described: Described,
+    now_ns: int,
 ) -> Translated:
-    """The beat of a rank with a record."""
-    infos = group_infos(payload.groups[: wire.MAX_GROUPS_PER_RANK], position.launch.key)
-    gids = {key: info.gid for key, info in infos.items()}
+    """The beat of a rank with a record, whose groups `described` holds."""
+    gids = described.gids
     beat = msgspec.structs.replace(
         _base(position, process),
         depth=wire.Depth.PROBE,
@@ -90,81 +96,17 @@ def probed(
         is_initialised=payload.initialised,
         is_destroyed=payload.destroyed or payload.shutting_down,
         groups_begun=payload.groups_begun,
-        groups=tuple(
-            _group_beat(group, gids[group.name, group.epoch], now_ns)
-            for group in payload.groups
-            if (group.name, group.epoch) in gids
-        ),
+        groups=tuple(_group_beat(group, info.gid, now_ns) for group, info in described.pairs),
         calls=_calls(payload.calls, gids, now_ns),
         p2p=_counts(payload, gids),
         waits=_waits(payload, now_ns),
-        lacks=_lacks(payload),
+        lacks=(*_lacks(payload), *described.lacks),
     )
-    return Translated(beat, tuple(infos.values()))
-
-
-def group_infos(
-    groups: Sequence[GroupPayload], launch: str
-) -> dict[tuple[str, int], wire.GroupInfo]:
-    """GroupInfo per (name, epoch); a group whose ranks cannot be read is left out."""
-    infos = {}
-    left = MAX_MEMBERS
-    for group in groups:
-        left -= ranges.size(group.ranks)
-        info = None
-        if left >= 0:
-            info = _info(
-                launch,
-                group.name[:200],
-                group.epoch,
-                group.ranks,
-                group.description[:200],
-                group.backend[:50],
-                _timeout_s(group.timeout_s),
-            )
-        if info is not None:
-            infos[group.name, group.epoch] = info
-    return infos
-
-
-# Every heartbeat describes every group of every rank; the descriptions hardly ever change.
-@lru_cache(maxsize=4096)
-def _info(
-    launch: str,
-    name: str,
-    epoch: int,
-    spec: str,
-    description: str,
-    backend: str,
-    timeout_s: float | None,
-) -> wire.GroupInfo | None:
-    members = ranges.sorted_text(spec)
-    if not members or _last(members) >= wire.MAX_WORLD_SIZE:
-        return None
-    return wire.GroupInfo(
-        gid=wire.gid_of(launch, name, members, epoch),
-        launch=launch,
-        name=name,
-        description=description,
-        backend=backend,
-        ranks=members,
-        epoch=epoch,
-        timeout_s=timeout_s,
-    )
-
-
-def _last(members: str) -> int:
-    """The highest rank of a range text in order: 16 of "0-3,8-16:8"."""
-    return int(members.rpartition(",")[2].partition(":")[0].rpartition("-")[2])
+    return Translated(beat, described.infos)
 
 
 def _limit_s(told_s: float | None) -> float | None:
     return told_s if told_s is not None and 0 <= told_s <= wire.MAX_AGE_S else None
-
-
-def _timeout_s(told_s: float | None) -> float | None:
-    """A job's own number can be anything; only one that can come to pass is a timeout."""
-    return told_s if told_s is not None and 0 < told_s <= MAX_TIMEOUT_S else None
 
 
 def entry(payload: EntryPayload) -> wire.Entry:
@@ -268,7 +210,7 @@ def _newest(entries: Sequence[EntryPayload], is_current: bool) -> tuple[wire.Ent
 
 
 def _calls(
-    calls: Sequence[CallPayload], gids: dict[tuple[str, int], str], now_ns: int
+    calls: Sequence[CallPayload], gids: dict[Key, str], now_ns: int
 ) -> tuple[wire.Call, ...]:
     return tuple(
         wire.Call(
@@ -287,7 +229,7 @@ def _calls(
     )
 
 
-def _counts(payload: RecordPayload, gids: dict[tuple[str, int], str]) -> tuple[wire.P2PCount, ...]:
+def _counts(payload: RecordPayload, gids: dict[Key, str]) -> tuple[wire.P2PCount, ...]:
     return tuple(
         wire.P2PCount(
             gid=gids[count.group, count.epoch],

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from hangwatch_agent import json_weight, ranks, wire
-from hangwatch_agent.errors import SocketError
+from hangwatch_agent.errors import SocketAbsentError, SocketError
 from hangwatch_agent.payload import EntryPayload, Number
 from hangwatch_agent.probe import dump
 from hangwatch_agent.process import Identity
@@ -101,10 +101,12 @@ def match(
     )
 
 
-async def ping(path: Path, identity: Identity, timeout_s: float = PING_TIMEOUT_S) -> bool:
-    """True when the rank's worker socket answers in time."""
+async def ping(path: Path, identity: Identity, timeout_s: float = PING_TIMEOUT_S) -> bool | None:
+    """True when the rank's worker socket answers in time; None when its file has been removed."""
     try:
         await _post(path, identity, "ping", timeout_s)
+    except SocketAbsentError:
+        return None
     except SocketError:
         return False
     return True
@@ -166,7 +168,8 @@ def _connected(path: Path, identity: Identity) -> socket.socket:
             raise SocketError(f"{path.name} belongs to process {pid} of uid {uid}")
     except OSError as error:
         connection.close()
-        raise SocketError(f"the worker socket cannot be reached: {error.strerror}") from error
+        kind = SocketAbsentError if isinstance(error, FileNotFoundError) else SocketError
+        raise kind(f"the worker socket cannot be reached: {error.strerror}") from error
     except SocketError:
         connection.close()
         raise

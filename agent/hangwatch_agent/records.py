@@ -45,6 +45,7 @@ class Record:
     exit: ExitPayload | None = None
     format_version: int = 0
     problem: str = ""
+    is_absent: bool = False  # there is no such file
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,9 @@ def read(path: Path) -> Record:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        return Record(path=path, problem=f"record cannot be opened: {error.strerror}")
+        is_absent = isinstance(error, FileNotFoundError)
+        problem = f"record cannot be opened: {error.strerror}"
+        return Record(path=path, problem=problem, is_absent=is_absent)
     try:
         facts = os.fstat(handle)
         uid = facts.st_uid

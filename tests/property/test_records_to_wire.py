@@ -6,7 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hangwatch_agent import fitting, ranks, wire
+from hangwatch_agent import fitting, limits, ranks, wire
+from hangwatch_agent.groups import Groups
 from hangwatch_agent.payload import RecordPayload
 from hangwatch_server.ingest import bounds
 
@@ -18,7 +19,7 @@ ENTRIES = st.fixed_dictionaries(
     {"seq": NUMBERS, "op": st.just("x"), "retired": st.booleans()}, optional={"timeout_ms": NUMBERS}
 )
 GROUPS = st.fixed_dictionaries(
-    {"name": st.just("a"), "ranks": RANKS},
+    {"name": st.sampled_from(["a", "b", "n" * 300, "n" * 301]), "ranks": RANKS},
     optional={
         "epoch": NUMBERS,
         "counter": NUMBERS,
@@ -45,7 +46,11 @@ RECORDS = st.fixed_dictionaries(
         "phase_since_ns": NUMBERS,
         "phase_limit_s": SECONDS,
         "groups_begun": NUMBERS,
-        "groups": st.lists(GROUPS, max_size=2),
+        "groups": st.builds(
+            lambda groups, times: groups * times,
+            st.lists(GROUPS, max_size=2),
+            st.sampled_from([1, wire.MAX_GROUPS_PER_RANK]),
+        ),
         "calls": st.builds(lambda call, times: [call] * times, CALLS, st.sampled_from([1, 3000])),
         "waits": st.lists(
             st.fixed_dictionaries({"what": st.just("new_group"), "since_ns": NUMBERS}), max_size=1
@@ -54,18 +59,91 @@ RECORDS = st.fixed_dictionaries(
 )
 
 
-@given(RECORDS)
-def test_record_of_one_rank_never_makes_the_server_refuse_its_node(record: object) -> None:
+LAUNCH = wire.Launch(key="job", name="job")
+
+
+def told_by(record: object, rank: int = 0) -> ranks.Translated:
+    """What the node says of a rank with this record."""
     payload = msgspec.json.decode(msgspec.json.encode(record), type=RecordPayload)
-    launch = wire.Launch(key="job", name="job")
-    position = ranks.Position(launch, 0, 2, 0, 7, 5, True, "train.py")
+    position = ranks.Position(LAUNCH, rank, 2, 0, 7, 5, True, "train.py")
+    described = Groups(LAUNCH.key).describe(payload.groups, NOW_NS)
+    return ranks.probed(position, wire.ProcessFacts(state="S"), payload, described, NOW_NS)
 
-    told = ranks.probed(position, wire.ProcessFacts(state="S"), payload, NOW_NS)
 
+def accepted(*told: ranks.Translated) -> wire.Heartbeat:
+    """The heartbeat of their node as the server takes it."""
+    groups = {info.gid: info for one in told for info in one.groups}
     _, data = fitting.heartbeat(
-        wire.Heartbeat(number=1, launches=(launch,), ranks=(told.beat,), groups=told.groups)
+        wire.Heartbeat(
+            number=1,
+            launches=(LAUNCH,),
+            ranks=tuple(one.beat for one in told),
+            groups=tuple(groups.values()),
+        )
     )
     frame = wire.decode_from_agent(data)
     assert isinstance(frame, wire.Heartbeat)
     bounds.check_heartbeat(frame)
     bounds.check_ranges(frame.groups)
+    return frame
+
+
+@given(RECORDS)
+def test_record_of_one_rank_never_makes_the_server_refuse_its_node(record: object) -> None:
+    told = told_by(record)
+
+    accepted(told)
+
+    assert limits.problem(told.beat) == ""
+
+
+AGES = st.sampled_from([float("nan"), float("inf"), -5.0, 0.0, 30.0, 1e300])
+COUNTS = st.sampled_from([0, 1, 64, 65, 1025, 4097, 16_385])
+ENTRY = wire.Entry(seq=1, op="x", is_retired=True)
+GROUP_BEATS = st.builds(
+    lambda counter, age, entries, tail, kind: wire.GroupBeat(
+        gid="g",
+        counter=counter,
+        stall_s=age,
+        entries=(ENTRY,) * entries,
+        tail=wire.Tail(calls=((1, kind),) * tail, kinds=(ENTRY,)),
+    ),
+    st.sampled_from([-1, 0, 5]),
+    AGES,
+    st.sampled_from([0, 64, 65]),
+    st.sampled_from([0, 64, 65]),
+    st.sampled_from([-1, 0, 1]),
+)
+BEATS = st.builds(
+    lambda group, groups, calls, peers, text, age: wire.RankBeat(
+        launch="job",
+        rank=0,
+        local_rank=0,
+        world_size=1,
+        pid=1,
+        start_ticks=1,
+        process=wire.ProcessFacts(state="S"),
+        groups=(group,) * groups,
+        calls=(wire.Call(op="send", gid="g", age_s=0.0),) * calls,
+        p2p=(wire.P2PCount(gid="g", peer=0, is_send=True, posted=1, done=1),) * peers,
+        lacks=("x" * text,),
+        beat_age_s=age,
+    ),
+    GROUP_BEATS,
+    st.sampled_from([0, 1, 4097]),
+    COUNTS,
+    COUNTS,
+    st.sampled_from([0, 4096, 4097]),
+    AGES,
+)
+
+
+@given(BEATS)
+def test_agent_finds_all_that_the_server_would_refuse_of_a_rank(beat: wire.RankBeat) -> None:
+    try:
+        bounds.check_heartbeat(wire.Heartbeat(number=1, launches=(), ranks=(beat,)))
+        is_refused = False
+    except wire.WireError:
+        is_refused = True
+
+    assert bool(limits.problem(beat)) == is_refused

@@ -10,9 +10,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.integration.agent import conftest as make
 
-from hangwatch_agent import process, wire
+from hangwatch_agent import limits, process, ranks, wire
+from hangwatch_agent.node import Node
 
 BARE = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
 FAMILY = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'input()']); input()"
@@ -194,6 +196,91 @@ def test_fresh_record_without_visible_process_is_neither_listed_nor_removed(run_
 
     assert path.exists()  # its process may live in a pid namespace that cannot be seen from here
     assert node.tracked == []
+
+
+def later(node: Node, seconds: float) -> wire.RankBeat:
+    """What the node says of its only rank once so many seconds have passed."""
+    node.poll(time.monotonic() + seconds, time.monotonic_ns() + int(seconds * 1e9))
+    (told,) = node.translate(time.monotonic_ns() + int(seconds * 1e9))
+    return told.beat
+
+
+def test_rank_whose_record_is_removed_lacks_it_and_is_not_called_unresponsive(
+    run_dir: Path, rank_process: subprocess.Popen[bytes]
+) -> None:
+    path = make.write_record(run_dir, rank_process.pid)
+    node = make.node_of(run_dir)
+    make.look(node)
+    node.tracked[0].socket_answers = False
+
+    path.unlink()
+    at_once, beat = later(node, 1.5), later(node, 5)
+    node.scan(time.monotonic() + 6)
+    after_a_scan = later(node, 7)
+
+    assert at_once.depth is wire.Depth.PROBE  # a rank that ends takes its files with it
+    assert (beat.rank, beat.depth, beat.is_rank_certain) == (0, wire.Depth.BARE, True)
+    assert not beat.process.is_unresponsive
+    assert beat.lacks == (ranks.RECORD_GONE,)
+    assert after_a_scan.lacks == beat.lacks
+
+
+def test_record_that_comes_back_is_followed_again(
+    run_dir: Path, rank_process: subprocess.Popen[bytes]
+) -> None:
+    path = make.write_record(run_dir, rank_process.pid)
+    node = make.node_of(run_dir)
+    make.look(node)
+    path.unlink()
+    gone = later(node, 5)
+
+    make.write_record(run_dir, rank_process.pid)
+    back = later(node, 2)
+
+    assert gone.depth is wire.Depth.BARE
+    assert (back.depth, back.lacks) == (wire.Depth.PROBE, ())
+    assert len(back.groups) == 1
+
+
+def test_last_word_of_a_rank_that_ended_stays_though_its_files_are_cleared(
+    run_dir: Path, rank_process: subprocess.Popen[bytes]
+) -> None:
+    path = make.write_record(run_dir, rank_process.pid)
+    node = make.node_of(run_dir)
+    make.look(node)
+
+    rank_process.kill()
+    rank_process.wait()
+    node.poll(time.monotonic() + 2, time.monotonic_ns())
+    path.unlink()
+
+    assert len(later(node, 5).groups) == 1
+
+
+def test_rank_over_a_limit_of_the_server_is_bare_and_the_others_stay_whole(
+    run_dir: Path,
+    start: Callable[..., subprocess.Popen[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hostile, honest = (start("-c", make.SLEEPER) for _ in range(2))
+    make.write_record(run_dir, hostile.pid, rank=0)
+    make.write_record(run_dir, honest.pid, rank=1)
+    node = make.node_of(run_dir)
+    make.look(node)
+    whole = limits.problem
+    monkeypatch.setattr(
+        limits, "problem", lambda beat: "too much" if beat.rank == 0 else whole(beat)
+    )
+
+    bad, good = sorted((told.beat for told in node.translate(time.monotonic_ns())), key=_rank)
+
+    assert (bad.depth, bad.groups) == (wire.Depth.BARE, ())
+    assert "too much" in bad.lacks[0]
+    assert (good.depth, good.lacks) == (wire.Depth.PROBE, ())
+
+
+def _rank(beat: wire.RankBeat) -> int:
+    return beat.rank
 
 
 def test_files_of_a_rank_are_removed_ten_minutes_after_its_end(

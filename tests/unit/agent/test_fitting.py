@@ -58,6 +58,30 @@ def test_oversized_heartbeat_loses_old_entries_first() -> None:
     assert "did not fit" in frame.ranks[0].lacks[0]
 
 
+def test_rank_with_very_much_state_costs_the_others_nothing() -> None:
+    small = [beat(rank, (group("a", entries=ENTRIES[:4]),)) for rank in range(1, 8)]
+    huge = beat(0, tuple(group(str(gid), entries=ENTRIES) for gid in range(900)))
+
+    frame = sent(huge, *small)
+
+    assert frame.ranks[1:] == tuple(small)
+    assert "did not fit" in frame.ranks[0].lacks[0]
+
+
+def test_long_descriptions_of_one_ranks_groups_cost_the_others_nothing() -> None:
+    infos = [
+        wire.GroupInfo(gid=gid, launch="k", name="n", description="", backend="", ranks=ranks)
+        for gid, ranks in (("shared", "0-7"), *((str(gid), "1," * 20_000) for gid in range(400)))
+    ]
+    small = [beat(rank, (group("shared", entries=ENTRIES),)) for rank in range(1, 8)]
+    huge = beat(0, tuple(group(info.gid) for info in infos))
+
+    frame = sent(huge, *small, groups=tuple(infos))
+
+    assert frame.ranks[1:] == tuple(small)
+    assert "shared" in {info.gid for info in frame.groups}
+
+
 def test_full_node_with_many_groups_keeps_all_ranks_and_the_groups_that_are_waited_in() -> None:
     waited_in = group("waited-in", 99.0, ENTRIES)
     groups = (*(group(str(gid), float(gid)) for gid in range(600)), waited_in)

@@ -69,6 +69,12 @@ def test_elastic_restart_counts() -> None:
     assert launch_of({"TORCHELASTIC_RESTART_COUNT": "x"}, ARGV, "").restart == 0
 
 
+def test_restarts_beyond_what_a_server_takes_are_not_told() -> None:
+    told = {"TORCHELASTIC_RESTART_COUNT": "999999", "SLURM_RESTART_COUNT": "999999"}
+
+    assert launch_of(told, ARGV, "").restart == 1_000_000
+
+
 def test_name_is_given_or_slurms_or_the_scripts() -> None:
     assert launch_of({"HANGWATCH_JOB": "mine", "SLURM_JOB_NAME": "s"}, ARGV, "").name == "mine"
     assert launch_of({}, ARGV, "").name == "train.py"

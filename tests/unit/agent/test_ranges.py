@@ -32,6 +32,33 @@ def test_text_that_would_explode_is_refused() -> None:
     assert ranges.sorted_text("1-5:0") is None
 
 
-@given(st.sets(st.integers(0, 300)))
+@given(st.sets(st.integers(0, 300), min_size=1))
 def test_size_counts_the_ranks_of_a_text(ranks: set[int]) -> None:
-    assert ranges.size(ranges.text(ranks)) == len(ranks)
+    found = ranges.size(ranges.text(ranks))
+
+    assert found is not None
+    assert (found.members, found.highest) == (len(ranks), max(ranks))
+
+
+PARTS = st.builds(
+    lambda first, length, step: (first, first + length, step),
+    st.integers(0, 60),
+    st.integers(0, 40),
+    st.integers(1, 5),
+)
+
+
+@given(st.lists(PARTS, min_size=1, max_size=5))
+def test_parts_that_overlap_are_one_set(parts: list[tuple[int, int, int]]) -> None:
+    spec = ",".join(f"{first}-{last}:{step}" for first, last, step in parts)
+    members = {rank for first, last, step in parts for rank in range(first, last + 1, step)}
+
+    assert ranges.sorted_text(spec) == server_ranges.text(members)
+
+
+def test_runs_of_any_length_take_one_step_each() -> None:
+    sizes = [ranges.size(spec) for spec in ("0-99999", "0-799,808-99999", "0-99992:8")]
+
+    assert [size.steps for size in sizes if size] == [1, 2, 1]
+    assert ranges.size("x") is None
+    assert ranges.size("3-1") is None

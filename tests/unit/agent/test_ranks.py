@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hangwatch_agent import ranks, wire
+from hangwatch_agent.groups import Groups
 from hangwatch_agent.payload import (
     CallPayload,
     CountPayload,
@@ -26,8 +27,13 @@ def group(**fields: object) -> GroupPayload:
     return GroupPayload(**{**defaults, **fields})  # type: ignore[arg-type]
 
 
+def told(payload: RecordPayload, facts: wire.ProcessFacts = SLEEPING) -> ranks.Translated:
+    described = Groups(LAUNCH.key).describe(payload.groups, NOW)
+    return ranks.probed(POSITION, facts, payload, described, NOW)
+
+
 def beat_of(payload: RecordPayload, facts: wire.ProcessFacts = SLEEPING) -> wire.RankBeat:
-    return ranks.probed(POSITION, facts, payload, NOW).beat
+    return told(payload, facts).beat
 
 
 def record(**fields: object) -> RecordPayload:
@@ -35,17 +41,17 @@ def record(**fields: object) -> RecordPayload:
 
 
 def test_group_identity_is_the_sorted_ranks_whatever_their_order_in_the_group() -> None:
-    (first,) = ranks.probed(POSITION, SLEEPING, record(groups=[group()]), NOW).groups
-    (second,) = ranks.probed(POSITION, SLEEPING, record(groups=[group(ranks="0-3")]), NOW).groups
+    (first,) = told(record(groups=[group()])).groups
+    (second,) = told(record(groups=[group(ranks="0-3")])).groups
 
     assert first.ranks == "0-3"
     assert first.gid == second.gid == wire.gid_of("k", "0", "0-3", 1)
 
 
 def test_remade_group_is_another_group() -> None:
-    infos = ranks.group_infos([group(epoch=1), group(epoch=2)], "k")
+    infos = told(record(groups=[group(epoch=1), group(epoch=2)])).groups
 
-    assert len({info.gid for info in infos.values()}) == 2
+    assert len({info.gid for info in infos}) == 2
 
 
 def test_ages_are_differences_of_the_monotonic_clock() -> None:
@@ -118,8 +124,11 @@ def test_op_loses_its_backend_and_sizes_are_bounded() -> None:
     assert sent.timeout_s == 25.0
 
 
-def test_group_with_unreadable_ranks_is_left_out() -> None:
-    assert beat_of(record(groups=[group(ranks="0-99999999")])).groups == ()
+def test_group_with_unreadable_ranks_is_left_out_and_said_to_be() -> None:
+    beat = beat_of(record(groups=[group(ranks="0-99999999"), group()]))
+
+    assert len(beat.groups) == 1
+    assert "1 of 2 groups" in beat.lacks[-1]
 
 
 def test_what_did_not_fit_is_said() -> None:
@@ -154,7 +163,7 @@ def test_probe_that_writes_is_never_judged() -> None:
 
 
 def test_bare_rank_says_what_it_lacks() -> None:
-    beat = ranks.bare(POSITION, SLEEPING, waits_for_probe=False).beat
+    beat = ranks.bare(POSITION, SLEEPING, ranks.NO_PROBE).beat
 
     assert beat.depth is wire.Depth.BARE
     assert "hangwatch run" in beat.lacks[0]
@@ -176,9 +185,7 @@ def test_plain_progress_is_not_material_but_a_stall_is() -> None:
 def test_only_a_timeout_that_can_come_to_pass_is_passed_on(
     told_s: float | None, expected: float | None
 ) -> None:
-    group = GroupPayload(name="0", ranks="0-3", timeout_s=told_s)
-
-    (info,) = ranks.group_infos([group], "job").values()
+    (info,) = told(record(groups=[group(timeout_s=told_s)])).groups
 
     assert info.timeout_s == expected
 

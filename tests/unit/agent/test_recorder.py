@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from pathlib import Path
+
 import pytest
 
 from hangwatch_agent import recorder, wire
 from hangwatch_agent.errors import SocketError
+from hangwatch_agent.process import Identity
 
 HUNG = (
     b'{"comm_lib_version":"","entries":[{"collective_seq_id":6,"input_dtypes":["Float"],'
@@ -59,6 +64,12 @@ def test_entries_go_to_the_newest_group_of_their_name() -> None:
     (found,) = recorder.match(by_name, [group("0", 1), group("0", 2), group("tp")])
 
     assert found.gid == "0.2"
+
+
+def test_socket_whose_file_is_removed_says_nothing_of_its_rank(tmp_path: Path) -> None:
+    me = Identity(os.getpid(), 0, os.getuid())
+
+    assert asyncio.run(recorder.ping(tmp_path / "gone.sock", me)) is None
 
 
 def test_answer_that_would_fill_the_memory_is_not_read() -> None:

@@ -247,7 +247,7 @@ def _front(looked: Survey, gid: str) -> int | None:
     As by the standings of all members, which take five times as long to work out.
     """
     reports = looked.standings.reports(gid)
-    known = [_entered(own, plain and plain[0]) for _, _, _, own, plain in reports]
+    known = [_entered(own, entered) for _, own, entered, *_ in reports]
     if None in known:
         held = looked.standings.get(gid, {}).values()
         known = [one.entered for one in held if one.entered is not None]

@@ -169,7 +169,7 @@ def hold_behind(
                 behind.setdefault(index, []).append(rank)
     for index, ranks in behind.items():
         op = pending[index]
-        op.holding = tuple(dict.fromkeys((*op.holding, *ranks)) if op.holding else ranks)
+        op.holding = tuple(dict.fromkeys((*op.holding, *ranks))) if op.holding else tuple(ranks)
 
 
 def is_blocking(survey: Survey, op: PendingOp, rank: int) -> bool:

@@ -89,7 +89,13 @@ async def _serve(app: FastAPI, settings: ServerSettings, listener: socket.socket
     with suppress(asyncio.CancelledError):
         async with app.router.lifespan_context(app):
             garbage.seldom()
+            sys.setswitchinterval(SWITCH_S)
             await server.serve(sockets=[listener])
+
+
+# Of Python's lock between the event loop and a diagnosis in its thread. Longer, and each step of a
+# request waits that long for its turn.
+SWITCH_S = 0.001
 
 
 class _Server(uvicorn.Server):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol, TypeVar
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
@@ -111,7 +112,8 @@ async def _serve(websocket: WebSocket, services: House) -> None:
             data = await _receive(websocket, IDLE_TIMEOUT_S)
             if connection.is_expelled:
                 raise _unauthorised()
-            await _take(services, connection, await _read(services, connection, data))
+            read = partial(_read, services, connection, data)
+            await _take(services, connection, await services.hub.turns.take(read))
     finally:
         if services.hub.leave(connection):
             services.board.disconnected(hello.node, services.clock.monotonic_s())
@@ -181,17 +183,16 @@ def _join(services: House, connection: Connection) -> Connection | None:
     return old
 
 
-async def _read(services: House, connection: Connection, data: bytes) -> wire.AgentFrame:
-    """Decode one frame, and take it in if it is a heartbeat, when it is this one's turn."""
-    async with services.hub.turns:
-        connection.heard_s = services.clock.monotonic_s()
-        frame = _decoded(data)
-        if isinstance(frame, wire.Heartbeat):
-            _checked(bounds.check_heartbeat, frame)
-            _checked(bounds.check_ranges, services.board.unknown_groups(frame))
-            services.board.apply(connection.node, frame, connection.heard_s)
-            metrics.frames_received.labels("heartbeat").inc()
-        return frame
+def _read(services: House, connection: Connection, data: bytes) -> wire.AgentFrame:
+    """Decode one frame, and take it in if it is a heartbeat."""
+    connection.heard_s = services.clock.monotonic_s()
+    frame = _decoded(data)
+    if isinstance(frame, wire.Heartbeat):
+        _checked(bounds.check_heartbeat, frame)
+        _checked(bounds.check_ranges, services.board.unknown_groups(frame))
+        services.board.apply(connection.node, frame, connection.heard_s)
+        metrics.frames_received.labels("heartbeat").inc()
+    return frame
 
 
 async def _take(services: House, connection: Connection, frame: wire.AgentFrame) -> None:

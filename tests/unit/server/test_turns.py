@@ -20,9 +20,11 @@ class Work:
         self.turns = Turns(lambda: self.now_s)
 
     async def read(self, name: str, cost_s: float) -> None:
-        async with self.turns:
+        def work() -> None:
             self.log.append(name)
             self.now_s += cost_s
+
+        await self.turns.take(work)
 
     async def ask(self) -> None:
         for step in range(3):
@@ -40,15 +42,35 @@ async def test_a_request_goes_on_while_many_frames_wait() -> None:
     assert work.log.index("step 2") < 10
 
 
+async def test_many_small_frames_are_read_at_once() -> None:
+    work = Work()
+
+    frames = [work.read(str(number), SLICE_S / 100) for number in range(50)]
+    await asyncio.gather(*frames, work.ask())
+
+    assert work.log.index("49") < work.log.index("step 2")
+
+
+async def test_a_connection_that_ends_meanwhile_is_not_read() -> None:
+    work = Work()
+
+    reading = asyncio.create_task(work.read("gone", 0.0))
+    await asyncio.sleep(0)
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+    await work.read("next", 0.0)
+
+    assert work.log[-1] == "next"
+
+
 async def test_a_frame_that_is_refused_ends_its_turn() -> None:
     work = Work()
 
-    async def refuse() -> None:
-        async with work.turns:
-            raise ValueError("malformed")
+    def refuse() -> None:
+        raise ValueError("malformed")
 
     with pytest.raises(ValueError, match="malformed"):
-        await refuse()
+        await work.turns.take(refuse)
     await work.read("next", 0.0)
 
     assert work.log == ["next"]

@@ -24,6 +24,7 @@ from hangwatch_server.detect import DetectSettings
 from hangwatch_server.incidents.keeper import Keeper
 from hangwatch_server.ingest import expulsion
 from hangwatch_server.ingest.hub import Hub
+from hangwatch_server.ingest.pace import Pace
 from hangwatch_server.security import Authenticator
 from hangwatch_server.services import Services
 from hangwatch_server.settings import ServerSettings
@@ -32,6 +33,9 @@ from hangwatch_server.watch.ledger import Ledger
 from hangwatch_server.watch.loop import Loop
 from hangwatch_server.watch.samples import Samples
 from hangwatch_server.watch.view import Watch
+
+# Of the silence after which an agent is late: the longest interval between two of its heartbeats.
+LONGEST_SHARE = 0.6
 
 _log = logs.get()
 
@@ -49,6 +53,7 @@ async def running(settings: ServerSettings, clock: Clock | None = None) -> Async
         services.background.start("watch", loop.run)
         services.background.start("captures", services.captures.run)
         services.background.start("tokens", lambda: expulsion.run(services.hub, services.tokens))
+        services.background.start("pace", _pace(settings, services.hub).run)
         _log.info("server_started", database="given" if settings.database_url else "embedded")
         yield services
 
@@ -74,7 +79,7 @@ async def _database(settings: ServerSettings, stack: AsyncExitStack) -> Database
 
 def _build(settings: ServerSettings, clock: Clock, db: Database) -> tuple[Services, Loop]:
     board = MemoryBoard(late_s=settings.agent_late_s, lost_s=settings.agent_lost_s)
-    bus, hub, sink = MemoryBus(), Hub(), _LateSink()
+    bus, hub, sink = MemoryBus(), Hub(settings.interval_s), _LateSink()
     captures = Captures(
         db=db,
         board=board,
@@ -112,6 +117,10 @@ def _build(settings: ServerSettings, clock: Clock, db: Database) -> tuple[Servic
         background=Background(),
     )
     return services, loop
+
+
+def _pace(settings: ServerSettings, hub: Hub) -> Pace:
+    return Pace(hub, settings.interval_s, settings.agent_late_s * LONGEST_SHARE)
 
 
 class _LateSink:

@@ -72,7 +72,8 @@ class Connection:
 class Hub:
     """Knows the connection of each node."""
 
-    def __init__(self) -> None:
+    def __init__(self, interval_s: float = 1.0) -> None:
+        self.interval_s = interval_s  # of the heartbeats of all agents, now
         self._connections: dict[str, Connection] = {}
         self.turns = Turns(time.monotonic)
 
@@ -117,6 +118,12 @@ class Hub:
         """Return False when the node is not connected or could not be reached in time."""
         connection = self._connections.get(node)
         return connection is not None and await connection.send(frame)
+
+    async def send_all(self, frame: wire.ServerFrame) -> None:
+        """Send to every connected agent."""
+        async with asyncio.TaskGroup() as group:
+            for connection in list(self._connections.values()):
+                group.create_task(connection.send(frame))
 
     async def close_all(self, reason: str) -> None:
         """Say goodbye to every agent: the server stops."""

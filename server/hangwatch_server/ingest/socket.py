@@ -103,7 +103,7 @@ async def _serve(websocket: WebSocket, services: House) -> None:
             wire.Welcome(
                 protocol=wire.PROTOCOL,
                 version=hangwatch_server.__version__,
-                interval_s=services.settings.interval_s,
+                interval_s=services.hub.interval_s,
                 takes_samples=True,
                 keeps_entries=True,
             )

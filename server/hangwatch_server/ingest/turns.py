@@ -22,25 +22,33 @@ class Turns:
 
     def __init__(self, clock_s: Callable[[], float]) -> None:
         self._clock_s = clock_s
-        self._due: deque[Callable[[], None]] = deque()
+        self._due: deque[tuple[float, Callable[[], None]]] = deque()
         self._is_begun = False
+        self._longest_wait_s = 0.0
+
+    def longest_wait_s(self) -> float:
+        """Of any frame for its turn, since this was asked last."""
+        found, self._longest_wait_s = self._longest_wait_s, 0.0
+        return found
 
     async def take(self, work: Callable[[], T]) -> T:
         """What `work` returns or raises."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
-        self._due.append(lambda: _settle(done, work))
+        self._due.append((self._clock_s(), lambda: _settle(done, work)))
         if not self._is_begun:
             self._is_begun = True
             loop.call_soon(self._slice, loop)
         return await done
 
     def _slice(self, loop: asyncio.AbstractEventLoop) -> None:
-        end_s = self._clock_s() + SLICE_S
-        while self._due:
-            self._due.popleft()()
-            if self._clock_s() >= end_s:
-                break
+        now_s = self._clock_s()
+        end_s = now_s + SLICE_S
+        while self._due and now_s < end_s:
+            came_s, settle = self._due.popleft()
+            self._longest_wait_s = max(self._longest_wait_s, now_s - came_s)
+            settle()
+            now_s = self._clock_s()
         self._is_begun = bool(self._due)
         if self._is_begun:
             loop.call_soon(self._slice, loop)  # after everybody else's turn

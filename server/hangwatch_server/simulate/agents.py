@@ -64,6 +64,7 @@ class Agent:
         self._gate, self._clock_s = gate, clock_s
         self._ranks = play.scene.mesh.on_node(node)
         self._number = 0
+        self._interval_s = 1.0
         self._keeps_entries = False
         self._carried: dict[tuple[int, str], tuple[wire.Entry, ...]] = {}  # by the newest beat
 
@@ -98,7 +99,8 @@ class Agent:
             await line.send(wire.encode(hello))
             welcome = _welcome(await line.recv())
             self._keeps_entries = welcome.keeps_entries
-        beats = asyncio.create_task(self._beat(line, welcome.interval_s))
+        self._interval_s = welcome.interval_s
+        beats = asyncio.create_task(self._beat(line))
         try:
             async for data in line:
                 await self._obey(line, wire.decode_from_server(_bytes(data)))
@@ -108,13 +110,13 @@ class Agent:
             await asyncio.gather(beats, return_exceptions=True)
             await line.close()
 
-    async def _beat(self, line: ClientConnection, interval_s: float) -> None:
+    async def _beat(self, line: ClientConnection) -> None:
         """One heartbeat per interval, each at the same part of it; the line is cut at the end."""
         is_full = True
         while not self._is_gone():
             await line.send(wire.encode(self._heartbeat(is_full=is_full)))
             is_full = False
-            now_s = asyncio.get_running_loop().time()
+            now_s, interval_s = asyncio.get_running_loop().time(), self._interval_s
             await asyncio.sleep(interval_s - (now_s - self._offset * interval_s) % interval_s)
         line.transport.abort()
 
@@ -151,6 +153,8 @@ class Agent:
     async def _obey(self, line: ClientConnection, frame: wire.ServerFrame) -> None:
         if isinstance(frame, wire.Refused):
             raise _refusal(frame)
+        if isinstance(frame, wire.SetInterval):
+            self._interval_s = frame.interval_s
         if not isinstance(frame, wire.TakeCapture):
             return
         await asyncio.sleep(PY_SPY_S)

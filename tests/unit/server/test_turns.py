@@ -74,3 +74,12 @@ async def test_a_frame_that_is_refused_ends_its_turn() -> None:
     await work.read("next", 0.0)
 
     assert work.log == ["next"]
+
+
+async def test_the_longest_wait_for_a_turn_is_told_once() -> None:
+    work = Work()
+
+    await asyncio.gather(*[work.read(str(number), SLICE_S) for number in range(3)])
+
+    assert work.turns.longest_wait_s() == pytest.approx(2 * SLICE_S)
+    assert work.turns.longest_wait_s() == 0.0

@@ -84,7 +84,7 @@ class Loop:
                 for wish in await self._look_safely(job):
                     errands.create_task(self._fulfil(self.watched[job], wish))
                 self._appoint(errands, job)
-            await self._tend_safely()
+            await self._tend_safely(errands)
         metrics.jobs_watched.set(len(self.watched))
 
     def _appoint(self, errands: asyncio.TaskGroup, job: str) -> None:
@@ -224,7 +224,7 @@ class Loop:
         if part.entries:
             self._board.merge_entries(part, now_s)
 
-    async def _tend_safely(self) -> None:
+    async def _tend_safely(self, errands: asyncio.TaskGroup) -> None:
         now_s = self._clock.monotonic_s()
         self._tell_links(now_s)
         for job in self._board.forget(self._settings.forget_after_s, now_s):
@@ -234,7 +234,7 @@ class Loop:
             self._appointments.forget(job)
             self._leases_to_release.append(job)
         try:
-            await self._tend(now_s)
+            await self._tend(errands, now_s)
         except HangwatchError as error:
             metrics.database_failures.inc()
             _log.warning("housekeeping_put_off", error=str(error))
@@ -243,12 +243,12 @@ class Loop:
             metrics.watch_failures.inc()
             _log.exception("housekeeping_failed")
 
-    async def _tend(self, now_s: float) -> None:
+    async def _tend(self, errands: asyncio.TaskGroup, now_s: float) -> None:
         while self._leases_to_release:
             await self._leases.release(self._leases_to_release.pop())
         if now_s >= self._nodes_due_s:
             self._nodes_due_s = now_s + NODES_EVERY_S
-            self.history_by_node = await node_history.by_node(self._db, HISTORY_DAYS)
+            errands.create_task(self._learn_history())
             self._unstored_nodes |= self._links.keys()
             if now_s - self._started_s >= self._settings.forget_after_s:  # agents had time to come
                 await self._ledger.end_abandoned(self._settings.abandon_after_s)
@@ -261,6 +261,18 @@ class Loop:
                 older_than_days=self._settings.retention_days,
                 hidden_older_than_days=self._settings.suspicion_retention_days,
             )
+
+    async def _learn_history(self) -> None:
+        """Beside the looks: over a month of many incidents the question takes most of a second."""
+        try:
+            self.history_by_node = await node_history.by_node(self._db, HISTORY_DAYS)
+        except HangwatchError as error:
+            metrics.database_failures.inc()
+            _log.warning("history_not_read", error=str(error))
+        except Exception:
+            # The boundary of an errand: looking at jobs goes on.
+            metrics.watch_failures.inc()
+            _log.exception("history_not_read")
 
     async def _store_nodes(self, now_s: float) -> None:
         history, now = self.history_by_node, self._clock.now()

@@ -124,6 +124,16 @@ class StackClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What a file said round a line that a stack stands at, as an agent read it."""
+
+    file: str
+    line: int
+    first: int  # number of the first of `lines`
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
     """The merged stacks of a capture."""
 
@@ -132,6 +142,7 @@ class Tree:
     classes: tuple[StackClass, ...]
     missing: tuple[model.PartRow, ...]
     before: str  # id of the capture that tells frozen from moving, "" for none or several
+    sources: tuple[Source, ...]  # of the user's own lines, where an agent has read them
 
 
 def token_row(token: tokens.Token) -> TokenRow:
@@ -150,6 +161,10 @@ def tree(tree: model.Tree) -> Tree:
         classes=classes,
         missing=tree.missing,
         before=tree.before,
+        sources=tuple(
+            Source(file=one.file, line=one.line, first=one.first, lines=one.lines)
+            for one in tree.sources
+        ),
     )
 
 

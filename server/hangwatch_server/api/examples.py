@@ -304,6 +304,14 @@ TREE: Json = {
     ],
     "missing": [],
     "before": "c_91d1",
+    "sources": [
+        {
+            "file": "/home/ada/train.py",
+            "line": 88,
+            "first": 87,
+            "lines": ["with self.lock:", "    return decode(self.storage.read(path))"],
+        }
+    ],
 }
 COMPARISON: Json = {
     "before": {**CAPTURE, "id": "c_91d1", "parts": []},
@@ -452,6 +460,26 @@ MOMENT: Json = {
     ],
     "nodes": [],
     "nodes_total": 2,
+    "pairs": [
+        {
+            "group": "pp",
+            "sender": 1,
+            "receiver": 2,
+            "sends": {"posted": 40, "finished": 40},
+            "receives": {"posted": 41, "finished": 40},
+            "calls": [
+                {
+                    "rank": 2,
+                    "is_send": False,
+                    "number": 41,
+                    "tag": 7,
+                    "waits_s": 41.0,
+                    "is_blocking": True,
+                    "site": "",
+                }
+            ],
+        }
+    ],
 }
 NODE: Json = {
     "name": "node-b",

@@ -21,6 +21,7 @@ from hangwatch_agent.recorder import RawEntry
 MAX_ENTRIES = 20_000
 MAX_TEXT = 200
 MAX_RANKS_TEXT = 1_000_000
+MAX_MEMBERS = 1_000_000  # of all groups of one dump; its rank is in each of them
 _LARGEST = 2**63
 
 
@@ -72,13 +73,22 @@ def _backends(entries: Sequence[RawEntry]) -> dict[str, str]:
 
 
 def _ranks(config: object) -> dict[str, str]:
-    """Members per group name, where torch wrote them: "[0, 1, 2]"; gloo writes none."""
+    """Members per group name, where torch wrote them: "[0, 1, 2]"; gloo writes none.
+
+    A list that names more ranks than a job can have, or than are left of MAX_MEMBERS, is not read.
+    """
     found: dict[str, str] = {}
+    left = MAX_MEMBERS
     groups = config if isinstance(config, dict) else {}
     for name, facts in list(groups.items())[: wire.MAX_GROUPS_PER_RANK]:
         listed = facts.get("ranks") if isinstance(facts, dict) else None
         if isinstance(name, str) and isinstance(listed, str) and len(listed) <= MAX_RANKS_TEXT:
-            text = ranges.sorted_text(listed.strip("[]").replace(" ", ""))
+            spec = listed.strip("[]").replace(" ", "")
+            size = ranges.size(spec)
+            if size > min(left, wire.MAX_WORLD_SIZE):
+                continue
+            left -= size
+            text = ranges.sorted_text(spec)
             if text:
                 found[name] = text
     return found

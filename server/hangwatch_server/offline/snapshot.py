@@ -23,6 +23,9 @@ STALL_S = wire.MAX_AGE_S
 # A second answer of RAS comes at least so long after the first, as a person types.
 RAS_APART_S = 5.0
 MAX_WORLD = 65_536
+# Of all groups of a job together. A list of a few characters can name a million ranks, so whoever
+# reads it counts first; 16,384 ranks in a mesh of four axes have a hundred thousand.
+MAX_MEMBERS = 500_000
 _DEFAULT_GROUPS = ("0", "default_pg")
 
 
@@ -67,26 +70,45 @@ def parts(found: Mapping[int, list[Reading]], which: int) -> list[stacks.RankSta
 
 def _groups(pile: Pile, size: int) -> dict[str, GroupView]:
     called: dict[str, set[int]] = {}
-    told: dict[str, set[int]] = {}
     backends: dict[str, str] = {}
     for rank, item in pile.dumps.items():
-        if item.dump is None:
-            continue
-        for name in item.dump.entries:
-            called.setdefault(name, set()).add(rank)
-        for name, text in item.dump.ranks.items():
-            told.setdefault(name, set()).update(ranges.parse(text))
-        backends.update(item.dump.backends)
-    return {
-        name: GroupView(
+        if item.dump is not None:
+            for name in item.dump.entries:
+                called.setdefault(name, set()).add(rank)
+            backends.update(item.dump.backends)
+    told = _told(pile)
+    left = MAX_MEMBERS
+    found: dict[str, GroupView] = {}
+    for name, callers in called.items():
+        members = _members(name, callers, told.get(name, set()), size if left >= size else 0)
+        left -= len(members)
+        found[name] = GroupView(
             gid=name,
             name=name,
             description="default_pg" if name in _DEFAULT_GROUPS else "",
             backend=backends.get(name, ""),
-            ranks=tuple(sorted(_members(name, callers, told.get(name, set()), size))),
+            ranks=tuple(sorted(members)),
         )
-        for name, callers in called.items()
+    return found
+
+
+def _told(pile: Pile) -> dict[str, set[int]]:
+    """Members of the groups that were called on, as torch wrote them; each list is read once."""
+    lists = {
+        (name, item.dump.ranks[name]): None
+        for item in pile.dumps.values()
+        if item.dump is not None
+        for name in item.dump.entries
+        if name in item.dump.ranks
     }
+    told: dict[str, set[int]] = {}
+    left = MAX_MEMBERS
+    for name, text in lists:
+        left -= ranges.size(text)
+        if left < 0:
+            break
+        told.setdefault(name, set()).update(r for r in ranges.parse(text) if r < MAX_WORLD)
+    return told
 
 
 def _members(name: str, callers: set[int], told: set[int], size: int) -> set[int]:
@@ -98,7 +120,7 @@ def _members(name: str, callers: set[int], told: set[int], size: int) -> set[int
     if known >= callers:
         return known
     is_everybody = name in _DEFAULT_GROUPS or len(callers) < 2
-    return set(range(size)) if is_everybody else callers | known
+    return callers | set(range(size)) if is_everybody else callers | known
 
 
 def guessed(pile: Pile) -> tuple[str, ...]:

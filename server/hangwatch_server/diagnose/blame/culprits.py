@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,10 +42,10 @@ def judge(waiting: WaitGraph, found: Sequence[Root]) -> list[Judged]:
     """Roots, the weightiest first; each knows how many rivals of like weight it has."""
     judged = [_judge(waiting, root) for root in found]
     judged.sort(key=lambda item: (-item.weight, item.kind.value, item.op.sort_key))
+    weights = sorted(item.weight for item in judged)
     for item in judged:
-        item.root.competing = sum(
-            1 for other in judged if other is not item and other.weight >= 0.5 * item.weight
-        )
+        lighter = bisect.bisect_left(weights, 0.5 * item.weight)
+        item.root.competing = len(weights) - lighter - 1
     return judged
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from tests.support import left_behind
 
+from hangwatch_agent.dumps import reading
 from hangwatch_server import offline
-from hangwatch_server.model import Condition, Kind
-from hangwatch_server.offline import File, JobReport, Outcome
+from hangwatch_server.model import Condition, GroupView, Kind
+from hangwatch_server.offline import File, JobReport, Outcome, snapshot
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -160,3 +162,54 @@ def test_nothing_at_all_is_an_empty_report() -> None:
     report = offline.examine([], NOW)
 
     assert (report.jobs, report.files) == ((), ())
+
+
+def _dump(config: dict[str, str], called: list[str]) -> File:
+    entries = [
+        {
+            "process_group": [name, ""],
+            "collective_seq_id": 1,
+            "profiling_name": "gloo:all_reduce",
+            "retired": False,
+        }
+        for name in called
+    ]
+    listed = {name: {"ranks": text} for name, text in config.items()}
+    dump = {"version": "2.10", "pg_config": listed, "entries": entries}
+    return File(name="rank_0.json", data=json.dumps(dump).encode())
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        _dump({f"g{i}": "0-999999" for i in range(12)}, [f"g{i}" for i in range(12)]),
+        _dump({f"g{i}": "0-1999" for i in range(400)}, [f"g{i}" for i in range(400)]),
+        _dump({"0": "[0, 1999]"}, [f"g{i}" for i in range(400)]),
+    ],
+    ids=["more ranks than a job has", "the whole world, very often", "groups nobody tells of"],
+)
+def test_a_short_file_never_lists_more_ranks_than_are_looked_at(
+    file: File, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members: list[int] = []
+    view = snapshot.GroupView
+
+    def counted(**facts: Any) -> GroupView:
+        members.append(len(facts["ranks"]))
+        return view(**facts)
+
+    monkeypatch.setattr(snapshot, "GroupView", counted)
+    monkeypatch.setattr(snapshot, "MAX_MEMBERS", 10_000)
+    monkeypatch.setattr(reading, "MAX_MEMBERS", 20_000)
+
+    job = only([file])
+
+    assert members
+    assert sum(members) <= 10_000 + 400
+    assert job.verdict.coverage.reporting <= 1
+
+
+def test_members_of_a_group_that_nobody_called_on_still_tell_the_size_of_the_job() -> None:
+    job = only([_dump({"0": "[0, 1, 2, 3]", "dp": "[0, 1]"}, ["dp"])])
+
+    assert job.verdict.coverage.world_size == 4

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 
 from hangwatch_agent import wire
 from hangwatch_server import ranges
@@ -13,7 +14,15 @@ from hangwatch_server.board.slots import Slot
 from hangwatch_server.model import GroupView
 
 MAX_GROUPS = 262_144
+# Members of all groups of a job together: two groups of the largest world, and for each rank that
+# was seen far more than any mesh has. Few characters of range text can name very many.
+MAX_MEMBERS = 2 * wire.MAX_WORLD_SIZE
+MAX_MEMBERS_PER_RANK = 1024
 MAX_RETIRED = 100_000
+# What a job says of its size is believed so far that its unseen ranks are looked at one by one: as
+# many as these beside MOST_PER_SEEN for each that was seen. One process may say any number.
+MOST_UNSEEN = 1024
+MOST_PER_SEEN = 4
 # A living process with a lower number than the attempt is one that is about to be replaced, or one
 # whose earlier processes were never seen: after this time it is taken for the latter.
 ADOPT_S = 5.0
@@ -39,6 +48,7 @@ class BoardJob:
         self.processes_version = 0
         self.ras = RasBook()
         self._retired: set[ProcessId] = set()
+        self._members = 0
 
     def take(
         self,
@@ -77,6 +87,10 @@ class BoardJob:
         """Learn a group; a known gid is the same group by construction, so it is not read again."""
         if info.gid in self.groups or len(self.groups) >= MAX_GROUPS:
             return
+        members = ranges.size(info.ranks)
+        if self._members + members > MAX_MEMBERS + MAX_MEMBERS_PER_RANK * len(self.slots):
+            return
+        self._members += members
         self.groups[info.gid] = GroupView(
             gid=info.gid,
             name=info.name,
@@ -106,6 +120,16 @@ class BoardJob:
         guesses = certain or [beat.world_size for beat in present] or [1]
         highest = max((beat.rank for beat in present), default=0) + 1
         return max(max(guesses), highest, 1)
+
+    def listed(self, size: int) -> Iterable[int]:
+        """The ranks of a world of this size to look at, ascending: all that were seen, and of the
+        others as many as their number makes likely."""
+        seen = self.slots.keys() | self.base_processes.keys()
+        most = MOST_PER_SEEN * len(seen) + MOST_UNSEEN
+        if size <= most:
+            return range(size)
+        unseen = itertools.islice((rank for rank in range(size) if rank not in seen), most)
+        return sorted({*unseen, *(rank for rank in seen if rank < size)})
 
     def is_present(self, slot: Slot, now_s: float) -> bool:
         """Whether a slot belongs to the present attempt."""

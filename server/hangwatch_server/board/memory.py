@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hangwatch_agent import wire
+from hangwatch_server import logs
 from hangwatch_server.board import base, ras, slots
 from hangwatch_server.board.base import JobMeta, NodeState, ProcessId
 from hangwatch_server.board.jobs import BoardJob
@@ -12,7 +13,12 @@ from hangwatch_server.board.nodes import BoardNode
 from hangwatch_server.board.slots import Slot
 from hangwatch_server.model import GroupView, Link, RankView, RasView, Snapshot
 
+# Jobs that ended in the last minutes count as well. Beyond it a node's ranks are not watched: each
+# job is looked at twice a second, and its name is made up by whoever starts it.
+MAX_JOBS_PER_NODE = 128
 _DEPTHS = (wire.Depth.BARE, wire.Depth.RAS, wire.Depth.PROBE)
+
+_log = logs.get()
 
 
 class MemoryBoard:
@@ -44,20 +50,21 @@ class MemoryBoard:
         known.heard_s = now_s
         known.dropped = heartbeat.dropped
         launches = {launch.key: launch for launch in heartbeat.launches}
-        for key, launch in launches.items():
-            self._job(key, launch, now_s).launch = launch
-        for info in heartbeat.groups:
-            self._job(info.launch, launches.get(info.launch), now_s).add_group(info)
         listed: dict[str, set[int]] = {}
         is_live = self._is_live(now_s)
         for beat in heartbeat.ranks:
-            job = self._job(beat.launch, launches.get(beat.launch), now_s)
-            job.take(node, beat, _restart(beat, launches.get(beat.launch)), is_live, now_s)
-            listed.setdefault(job.id, set()).add(beat.rank)
-        for id in known.jobs | listed.keys():
+            launch = launches.get(beat.launch)
+            job = self._job_of(known, beat.launch, launch, now_s)
+            if job is not None:
+                job.take(node, beat, _restart(beat, launch), is_live, now_s)
+                listed.setdefault(job.id, set()).add(beat.rank)
+        for info in heartbeat.groups:
+            described = self._jobs.get(base.job_id(info.launch))
+            if described is not None:
+                described.add_group(info)
+        for id in known.jobs:
             if id in self._jobs:
                 self._jobs[id].miss(node, listed.get(id, set()), now_s)
-        known.jobs |= listed.keys()
         for report in heartbeat.ras:
             asked = self._jobs.get(base.job_id(report.launch))
             if asked is not None and asked.by_node.get(node):
@@ -85,7 +92,7 @@ class MemoryBoard:
             return None
         size = found.world_size()
         links = self.links(now_s)
-        ranks = {rank: self._view(found, rank, links, now_s) for rank in range(size)}
+        ranks = {rank: self._view(found, rank, links, now_s) for rank in found.listed(size)}
         groups = _used_groups(found, ranks)
         answers = self._ras(found, groups, now_s)
         for view in answers:
@@ -159,6 +166,7 @@ class MemoryBoard:
             del self._jobs[id]
         for node in list(self._nodes.values()):
             node.jobs -= set(old)
+            node.is_full = node.is_full and len(node.jobs) >= MAX_JOBS_PER_NODE
             if now_s - node.heard_s > silent_s and not node.is_connected and not node.jobs:
                 del self._nodes[node.name]
         return tuple(old)
@@ -180,12 +188,22 @@ class MemoryBoard:
             present, addresses, groups, job.world_size(), job.processes_version, now_s
         )
 
-    def _job(self, key: str, launch: wire.Launch | None, now_s: float) -> BoardJob:
+    def _job_of(
+        self, node: BoardNode, key: str, launch: wire.Launch | None, now_s: float
+    ) -> BoardJob | None:
+        """The job that a rank of this node is of; None for one beyond those a node may have."""
         id = base.job_id(key)
         job = self._jobs.get(id)
+        if id not in node.jobs:
+            if len(node.jobs) >= MAX_JOBS_PER_NODE:
+                _note_refused(node, key)
+                return None
+            node.jobs.add(id)
         if job is None:
             job = BoardJob(id, launch or wire.Launch(key=key, name=key), now_s)
             self._jobs[id] = job
+        elif launch is not None:
+            job.launch = launch
         return job
 
     def _is_live(self, now_s: float) -> _Liveness:
@@ -247,6 +265,13 @@ class _Liveness:
         if node is None:
             return False
         return node.link(self._now_s, self._late_s, self._lost_s) is Link.LIVE
+
+
+def _note_refused(node: BoardNode, key: str) -> None:
+    """Once per node until some of its jobs are forgotten: each heartbeat would say it again."""
+    if not node.is_full:
+        node.is_full = True
+        _log.warning("job_not_watched", node=node.name, launch=key, most=MAX_JOBS_PER_NODE)
 
 
 def _restart(beat: wire.RankBeat, launch: wire.Launch | None) -> int:

@@ -16,6 +16,7 @@ class BoardNode:
     is_connected: bool = True
     dropped: int = 0
     jobs: set[str] = field(default_factory=set)
+    is_full: bool = False  # it has as many jobs as a node may have, and had one more
     clock_ahead_s: float | None = None
 
     def link(self, now_s: float, late_s: float, lost_s: float) -> Link:

@@ -42,7 +42,9 @@ def _partly_ended(snapshot: Snapshot, beats: dict[int, wire.RankBeat]) -> Verdic
     bad = [rank for rank, beat in beats.items() if _has_failed(beat)]
     if bad:
         return State.FAILED, f"{ranges.named(bad)} ended badly: {_how(beats[min(bad)])}"
-    silent = ranges.named(set(snapshot.ranks) - set(beats))
+    unseen = snapshot.ranks.keys() - beats.keys()
+    count = snapshot.world_size - len(beats)
+    silent = ranges.named(unseen) if count == len(unseen) else f"{count} ranks"
     return State.UNKNOWN, f"all reported ranks are gone; {silent} never reported"
 
 

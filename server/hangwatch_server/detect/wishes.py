@@ -118,7 +118,8 @@ def _reachable(snapshot: Snapshot, ranks: Sequence[int]) -> tuple[int, ...]:
 
 
 def _lacks_entries(snapshot: Snapshot, rank: int) -> bool:
-    beat = snapshot.ranks[rank].beat
+    view = snapshot.ranks.get(rank)
+    beat = view.beat if view is not None else None
     return (
         beat is not None
         and beat.depth is wire.Depth.PROBE

@@ -105,14 +105,14 @@ class Survey:
         reports and has finished collective `least` in."""
         known = self._used.get(least)
         if known is None:
-            beats = {rank: view.beat for rank, view in self.snapshot.ranks.items()}
-            apart = {r for r, beat in beats.items() if beat is None or not beat.is_initialised}
+            views = self.snapshot.ranks.items()
+            inside = {r for r, view in views if view.beat is not None and view.beat.is_initialised}
             used = (
                 group.ranks
                 for group in self.snapshot.groups.values()
-                if not apart.isdisjoint(group.ranks) and self._is_used(group, least)
+                if not inside.issuperset(group.ranks) and self._is_used(group, least)
             )
-            known = frozenset(apart.intersection(set().union(*used)))
+            known = frozenset(set().union(*used) - inside)
             self._used[least] = known
         return known
 

@@ -91,7 +91,9 @@ class Snapshot:
     job: str
     attempt: int
     world_size: int
-    ranks: dict[int, RankView]  # one for each of 0..world_size-1
+    # Ascending, one for each of 0..world_size-1; of a job that says it is far larger than what is
+    # seen of it, all that were seen and only the first of the others. The rest is unknown.
+    ranks: dict[int, RankView]
     groups: dict[str, GroupView]
     taken_s: float  # the server's monotonic clock
     age_s: float = 0.0  # since the first rank of this attempt was seen

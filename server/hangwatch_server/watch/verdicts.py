@@ -93,14 +93,19 @@ def unseen(verdict: Verdict, reason: str) -> Verdict:
     """A stored verdict of a job that no agent reports now: nothing is known of its ranks."""
     if verdict.state in (State.FINISHED, State.FAILED):
         return verdict
-    silent = f"0-{verdict.coverage.world_size - 1}" if verdict.coverage.world_size > 1 else "0"
     return dataclasses.replace(
         verdict,
         state=State.UNKNOWN,
         summary=reason,
-        coverage=Coverage(reporting=0, world_size=verdict.coverage.world_size, silent=silent),
+        coverage=_nobody(verdict.coverage.world_size),
         action=dataclasses.replace(verdict.action, advice="wait", exclude_nodes=()),
     )
+
+
+def _nobody(size: int) -> Coverage:
+    """No rank of a job is heard."""
+    silent = f"0-{size - 1}" if size > 1 else "0"
+    return Coverage(reporting=0, world_size=size, silent=silent)
 
 
 def stored_as(state: State | None) -> tuple[State, ...]:
@@ -115,7 +120,6 @@ def stored_as(state: State | None) -> tuple[State, ...]:
 
 def first(meta: JobMeta, now: datetime) -> Verdict:
     """What is believed of a job before the first look at it."""
-    size = meta.world_size
     return Verdict(
         job=meta.id,
         name=meta.name,
@@ -139,7 +143,7 @@ def first(meta: JobMeta, now: datetime) -> Verdict:
         sides=(),
         evidence=(),
         hints=(),
-        coverage=Coverage(reporting=0, world_size=size, silent=ranges.text(range(size))),
+        coverage=_nobody(meta.world_size),
         action=Action(),
         limits=Limits(suspect_after_s=0.0, confirm_after_s=0.0, why=""),
     )

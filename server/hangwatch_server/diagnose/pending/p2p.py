@@ -30,7 +30,8 @@ def pending(survey: Survey) -> list[PendingOp]:
 
 
 def _is_possible(survey: Survey, rank: int, call: Call) -> bool:
-    return call.peer is None or (call.peer != rank and call.peer in survey.snapshot.ranks)
+    peer = call.peer
+    return peer is None or (peer != rank and 0 <= peer < survey.snapshot.world_size)
 
 
 def is_matched(beat: RankBeat, own: RankBeat, call: Call) -> bool | None:

@@ -107,7 +107,7 @@ def _levels(survey: Survey, call: Call, inside: Waits, expected: int) -> dict[Le
     present = set(inside)
     present.update(wait.rank for wait, _ in inside.values() if wait.rank is not None)
     levels: dict[Level, list[int]] = {level: [] for level in Level}
-    for rank in range(expected):
+    for rank in _awaited(survey, expected):
         if rank not in present:
             levels[_level(survey, call, rank)].append(rank)
     connecting = [rank for rank, (wait, _) in inside.items() if wait.stage == "store"]
@@ -117,6 +117,14 @@ def _levels(survey: Survey, call: Call, inside: Waits, expected: int) -> dict[Le
     # Somebody must be there to wait for them; all of them behind means that nobody is.
     levels[Level.AT_STORE] = sorted(behind) if len(behind) < len(inside) else []
     return levels
+
+
+def _awaited(survey: Survey, expected: int) -> Iterable[int]:
+    """Of a job that says it is far larger than what is seen of it, those that are looked at."""
+    listed = survey.snapshot.ranks
+    if len(listed) >= survey.snapshot.world_size:
+        return range(expected)
+    return [rank for rank in listed if rank < expected]
 
 
 def _details(inside: Waits) -> str:

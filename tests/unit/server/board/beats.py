@@ -21,10 +21,11 @@ def rank(
     state: str = "S",
     restart: int = 0,
     certain: bool = True,
+    launch: str = KEY,
     groups: Sequence[wire.GroupBeat] = (),
 ) -> wire.RankBeat:
     return wire.RankBeat(
-        launch=KEY,
+        launch=launch,
         rank=number,
         local_rank=number,
         world_size=world,

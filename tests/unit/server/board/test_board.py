@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from tests.unit.server.board import beats
 
 from hangwatch_agent import wire
+from hangwatch_server import diagnose
 from hangwatch_server.board import MemoryBoard
+from hangwatch_server.board.base import job_id
+from hangwatch_server.board.memory import MAX_JOBS_PER_NODE
 from hangwatch_server.model import Link
 
 JOB = beats.JOB
@@ -25,6 +28,90 @@ def test_missing_ranks_of_the_world_appear_without_a_beat() -> None:
     assert snapshot.ranks[1].beat is None
     assert snapshot.ranks[1].node == ""
     assert snapshot.ranks[2].node == "a"
+
+
+def test_job_that_says_it_is_very_large_is_listed_as_far_as_it_is_seen() -> None:
+    board = beats.board_with("a", "b")
+    far = wire.MAX_WORLD_SIZE - 1
+    board.apply("a", beats.heartbeat([beats.rank(0, world=2)]), 1.0)
+    board.apply("b", beats.heartbeat([beats.rank(far, world=wire.MAX_WORLD_SIZE)]), 1.0)
+
+    snapshot = board.snapshot(JOB, 1.0)
+
+    assert snapshot is not None
+    assert snapshot.world_size == wire.MAX_WORLD_SIZE
+    assert list(snapshot.ranks) == sorted(snapshot.ranks)
+    assert len(snapshot.ranks) < 2000
+    assert [rank for rank, view in snapshot.ranks.items() if view.beat is not None] == [0, far]
+    seen = diagnose.coverage(snapshot)
+    assert (seen.reporting, seen.world_size, seen.silent) == (2, far + 1, f"1-{far - 1}")
+
+
+def test_large_job_that_an_earlier_server_saw_is_listed_whole_at_once() -> None:
+    board = beats.board_with("a")
+    board.apply("a", beats.heartbeat([beats.rank(0, world=16_384)]), 1.0)
+
+    board.set_base(JOB, 1, {rank: ("a", 1000 + rank, 100) for rank in range(16_384)}, 1.0)
+    snapshot = board.snapshot(JOB, 1.0)
+
+    assert snapshot is not None
+    assert len(snapshot.ranks) == 16_384
+
+
+def test_jobs_are_made_by_ranks_and_only_so_many_by_one_node() -> None:
+    board = beats.board_with("a", "b")
+    made_up = tuple(wire.Launch(key=f"empty-{number}", name="x") for number in range(500))
+    own = [beats.rank(0, world=1, launch=f"own-{number}") for number in range(500)]
+
+    board.apply("a", wire.Heartbeat(number=1, launches=made_up, ranks=tuple(own)), 1.0)
+    flooded = board.jobs()
+    board.apply("b", beats.heartbeat([beats.rank(0)]), 1.0)
+    board.apply("a", wire.Heartbeat(number=2, launches=(), ranks=tuple(own[:1])), 2.0)
+
+    assert set(flooded) == {job_id(f"own-{number}") for number in range(MAX_JOBS_PER_NODE)}
+    assert set(board.jobs()) == {*flooded, JOB}
+
+
+def test_few_words_never_list_very_many_members_of_groups() -> None:
+    board = beats.board_with("a")
+    text = f"0-{wire.MAX_WORLD_SIZE - 1}"
+    groups = [
+        wire.GroupInfo(
+            gid=wire.gid_of(beats.KEY, "g", text, epoch),
+            launch=beats.KEY, name="g", description="", backend="gloo", ranks=text, epoch=epoch,
+        )
+        for epoch in range(20)
+    ]  # fmt: skip
+    held = [wire.GroupBeat(gid=group.gid, counter=1, stall_s=0.0) for group in groups]
+
+    board.apply("a", beats.heartbeat([beats.rank(0, groups=held)], groups=groups), 1.0)
+    snapshot = board.snapshot(JOB, 1.0)
+
+    assert snapshot is not None
+    assert list(snapshot.groups) == [group.gid for group in groups[:2]]
+
+
+def test_node_whose_jobs_are_forgotten_may_have_others() -> None:
+    board = beats.board_with("a")
+    old = [beats.rank(0, state="gone", launch=f"old-{number}") for number in range(500)]
+    board.apply("a", wire.Heartbeat(number=1, launches=(), ranks=tuple(old)), 1.0)
+
+    board.forget(600.0, 700.0)
+    board.apply("a", beats.heartbeat([beats.rank(0)]), 701.0)
+
+    assert board.jobs() == (JOB,)
+
+
+def test_node_without_a_rank_of_a_job_does_not_rename_it() -> None:
+    board = beats.board_with("a", "b")
+    board.apply("a", beats.heartbeat([beats.rank(0)]), 1.0)
+
+    launch = wire.Launch(key=beats.KEY, name="another name")
+    board.apply("b", wire.Heartbeat(number=1, launches=(launch,), ranks=()), 2.0)
+    meta = board.job_meta(JOB, 2.0)
+
+    assert meta is not None
+    assert meta.name == "gpt"
 
 
 def test_world_size_comes_from_torch_where_any_rank_has_it() -> None:

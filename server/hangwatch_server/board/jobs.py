@@ -21,7 +21,7 @@ MAX_MEMBERS_PER_RANK = 1024
 MAX_RETIRED = 100_000
 # What a job says of its size is believed so far that its unseen ranks are looked at one by one: as
 # many as these beside MOST_PER_SEEN for each that was seen. One process may say any number.
-MOST_UNSEEN = 1024
+MOST_UNSEEN = 512
 MOST_PER_SEEN = 4
 # A living process with a lower number than the attempt is one that is about to be replaced, or one
 # whose earlier processes were never seen: after this time it is taken for the latter.

@@ -12,7 +12,9 @@ from hangwatch_server.errors import HangwatchError
 from hangwatch_server.security import secret_text
 from hangwatch_server.security.scopes import Scope
 
-CACHE_S = 5.0  # a revoked token is refused by every replica after this long
+# A revoked token is refused by every replica after this long; agents that are connected with it are
+# shown out as fast (ingest.expulsion).
+CACHE_S = 5.0
 CACHE_SIZE = 4096
 TOUCH_S = 60.0  # "last used" is for people; one write a minute is enough
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from hangwatch_agent.probe import sites
+from hangwatch_agent.probe import folder, sites
 
 INJECT = Path(__file__).resolve().parent / "probe" / "inject"
 NOT_FOUND = 127  # what a shell returns for a command that does not exist
@@ -40,16 +40,7 @@ def main(
     if program is None:
         hint = f"check the name, or give the full path: hangwatch run -- /path/to/{command[0]}"
         _refuse(NOT_FOUND, f"command not found: {command[0]}", hint)
-    try:
-        run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        why = f"run dir {run_dir} cannot be made: {error.strerror}"
-        _refuse(NOT_EXECUTABLE, why, "choose another: hangwatch run --run-dir DIR -- ...")
-    if not os.access(run_dir, os.W_OK | os.X_OK):
-        # The probe would find out too, but can tell nobody: its record is where it speaks.
-        why = f"run dir {run_dir} cannot be written to by uid {os.geteuid()}"
-        remedy = f"chmod 1777 {run_dir} as its owner, or hangwatch run --run-dir DIR -- ..."
-        _refuse(NOT_EXECUTABLE, why, remedy)
+    _prepare(run_dir)
     sys.stdout.flush()
     sys.stderr.flush()
     try:
@@ -57,6 +48,22 @@ def main(
     except OSError as error:
         why = f"{command[0]} cannot be run: {error.strerror}"
         _refuse(NOT_EXECUTABLE, why, f"run it alone first: {shlex.join(command)}")
+
+
+def _prepare(run_dir: Path) -> None:
+    """Make the run dir, or say now what every rank's probe would find out on its own."""
+    remedy = "choose another: hangwatch run --run-dir DIR -- ..."
+    try:
+        run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        problem = folder.problem(str(run_dir))
+    except OSError as error:
+        _refuse(NOT_EXECUTABLE, f"run dir {run_dir} cannot be made: {error.strerror}", remedy)
+    if problem:
+        _refuse(NOT_EXECUTABLE, f"run dir {run_dir} {problem}", remedy)
+    if not os.access(run_dir, os.W_OK | os.X_OK):
+        why = f"run dir {run_dir} cannot be written to by uid {os.geteuid()}"
+        remedy = f"chmod 1777 {run_dir} as its owner, or hangwatch run --run-dir DIR -- ..."
+        _refuse(NOT_EXECUTABLE, why, remedy)
 
 
 def environment(

@@ -74,5 +74,5 @@ def default_run_dir() -> str:
     if os.geteuid() == 0:
         return "/run/hangwatch"
     base = os.environ.get("XDG_RUNTIME_DIR")
-    # A predictable name in /tmp: the record's writer refuses a folder that is not this user's.
+    # A predictable name in /tmp: whoever uses it refuses a folder of another user, see `folder`.
     return os.path.join(base, "hangwatch") if base else f"/tmp/hangwatch-{os.geteuid()}"  # noqa: S108

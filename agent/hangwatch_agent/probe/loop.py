@@ -19,14 +19,13 @@ from . import (
     counters,
     entries,
     exits,
+    files,
     groups,
     inits,
     leaving,
     marks,
-    record,
     report,
     sites,
-    worker_server,
 )
 
 INTERVAL_S = 1.0
@@ -60,8 +59,7 @@ class Loop:
         self._turn = threading.Lock()  # held during a beat, whichever thread makes it
         self._beat = 0
         self._due_s = INTERVAL_S
-        self._writer: record.Writer | None = None
-        self._server: worker_server.WorkerServer | None = None
+        self._files: files.Files | None = None
         self._has_initialised = False
         self._has_failed = False
         self._is_leaving = False
@@ -108,7 +106,7 @@ class Loop:
         """A rank's forked child (a loader worker) is no rank; a launcher's may become one."""
         try:
             # Inherited state of torch tells a rank even before its first beat.
-            was_rank = self._writer is not None or self._read_rank()
+            was_rank = self._files is not None or self._read_rank()
             self._lacks.clear()
             self._calls.forget()
             self._reset()
@@ -156,10 +154,12 @@ class Loop:
         # A rank that arrives still stands in init_process_group, but waits for nobody any more.
         waits = [] if arrives else self._inits.read()
         is_initialised = self._read_rank()
-        if self._writer is None:
+        if self._files is None:
             if not waits and not is_initialised:
                 return False
             self._open()
+        elif not self._is_leaving and self._files.renew(now_ns):
+            self._entries.server = self._files.server
         pairs = self._calls.table.live() if is_initialised else []
         self._counters.read(pairs, now_ns)
         is_stalled = self._look_closer(pairs, now_ns)
@@ -190,15 +190,12 @@ class Loop:
     def _open(self) -> None:
         """Make the record and its socket; without a record there is nothing to say, so give up."""
         try:
-            os.makedirs(self._run_dir, mode=0o700, exist_ok=True)
-            ticks = record.start_ticks(self._pid)
-            self._writer = record.Writer(self._run_dir, self._pid, ticks)
-        except (OSError, ValueError):
+            self._files = files.Files(self._run_dir, self._lacks)
+        except (OSError, ValueError) as error:
             self._has_failed = True
+            files.say_why_not(self._run_dir, error)
             raise
-        path = f"{self._writer.path[: -len('.record')]}.sock"
-        self._server = worker_server.WorkerServer(path, self._lacks)
-        self._entries.server = self._server
+        self._entries.server = self._files.server
 
     def _look_closer(self, pairs: list[tuple[Any, groups.Group]], now_ns: int) -> bool:
         if not pairs:
@@ -215,7 +212,7 @@ class Loop:
     def _write(
         self, shown: list[groups.Group], waits: list[dict[str, Any]], is_initialised: bool
     ) -> None:
-        if self._writer is None or self._writer.pid != os.getpid():
+        if self._files is None or self._files.writer.pid != os.getpid():
             return
         self._beat += 1
         in_flight, recorded = self._calls.in_flight(), self._calls.recorded()
@@ -228,10 +225,10 @@ class Loop:
             "calls": [*(calls.payload(call) for call in in_flight), *recorded],
             "p2p": self._calls.counts(in_flight, recorded),
             "waits": waits,
-            "socket": self._server.path if self._server is not None else "",
+            "socket": self._files.server.path,
             "lacks": sorted(self._lacks.values()),
         }
-        self._writer.write(report.encoded(payload))
+        self._files.writer.write(report.encoded(payload))
 
     def _identity(self, is_initialised: bool) -> dict[str, Any]:
         torch = sys.modules.get("torch")
@@ -253,9 +250,9 @@ class Loop:
         }
 
     def _mark_exit(self, code: int | None, exception: str) -> None:
-        writer = self._writer
-        if writer is not None and writer.pid == os.getpid():
-            writer.mark_exit(code, exception, time.monotonic_ns())
+        held = self._files
+        if held is not None and held.writer.pid == os.getpid():
+            held.writer.mark_exit(code, exception, time.monotonic_ns())
 
     def _leave(self) -> None:
         """The last beat, from the main thread, at the end of the interpreter."""
@@ -263,9 +260,9 @@ class Loop:
         self._stop.set()
         if self._thread is not None:
             self._thread.join(LEAVE_WAIT_S)
-        if self._writer is None or self._writer.pid != os.getpid():
+        held = self._files
+        if held is None or held.writer.pid != os.getpid():
             return
         if self._turn.acquire(timeout=LEAVE_WAIT_S):
             self._tick()  # an error ends in Exits; nobody needs the turn any more
-        if self._server is not None:
-            self._server.remove()
+        held.server.remove()

@@ -45,6 +45,20 @@ class Writer:
         self._beat = 0
         self._sequence = [0] * (SLOT_COUNT + 1)
         self._map = self._create(ticks)
+        self._place = self._found()
+
+    def is_in_place(self) -> bool:
+        """Whether its file still stands in the run dir, or at least nobody can say otherwise."""
+        try:
+            return self._found() == self._place
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True
+
+    def _found(self) -> tuple[int, int]:
+        facts = os.lstat(self.path)
+        return facts.st_dev, facts.st_ino
 
     def _create(self, ticks: int) -> mmap.mmap:
         """Write the header under a temporary name, so that no reader ever sees half a file."""

@@ -10,14 +10,16 @@ import contextlib
 import ctypes
 import os
 import socket
+import struct
 import sys
 from typing import Any
 
 from . import counters
 
 MAX_PATH = 107  # bytes of sun_path without its terminator (Linux)
-MAX_ANSWER = 64 * 1024 * 1024
+MAX_ANSWER = 8 * 1024 * 1024  # 2,000 entries, as many as the recorder keeps, take about 1 MiB
 TIMEOUT_S = 5.0
+_CREDENTIALS = struct.Struct("3i")
 
 
 class WorkerServer:
@@ -58,6 +60,10 @@ class WorkerServer:
         except (OSError, ValueError):
             return None
 
+    def is_in_place(self) -> bool:
+        """Whether its file is still there, if it ever was."""
+        return not self.path or os.path.lexists(self.path)
+
     def remove(self) -> None:
         if self.path:
             with contextlib.suppress(OSError):
@@ -68,6 +74,7 @@ def _exchange(path: str, handler: str) -> bytes:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.settimeout(TIMEOUT_S)
         line.connect(path)
+        _check_peer(line)
         request = (
             f"POST /handler/{handler} HTTP/1.1\r\nHost: probe\r\n"
             "Content-Length: 0\r\nConnection: close\r\n\r\n"
@@ -82,6 +89,14 @@ def _exchange(path: str, handler: str) -> bytes:
             parts.append(part)
             size += len(part)
     raise ValueError("the answer is too long")
+
+
+def _check_peer(line: socket.socket) -> None:
+    """What anybody else says would be read by the trainer, at the trainer's cost."""
+    raw = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, uid, _ = _CREDENTIALS.unpack(raw)
+    if (pid, uid) != (os.getpid(), os.geteuid()):
+        raise ValueError(f"process {pid} of uid {uid} listens at this process's socket")
 
 
 def _body(answer: bytes) -> bytes | None:

@@ -43,8 +43,12 @@ class Job:
         *,
         has_injection: bool = True,
         has_call_sites: bool = False,
+        run_dir_mode: int | None = None,
     ) -> None:
         self.run_dir = folder / "run"
+        if run_dir_mode is not None:
+            self.run_dir.mkdir()
+            self.run_dir.chmod(run_dir_mode)
         self.signals = folder / "signals"
         self.signals.mkdir()
         os.mkfifo(self.signals / GATE)
@@ -106,6 +110,7 @@ class Starter:
         nproc: int = 0,
         has_injection: bool = True,
         has_call_sites: bool = False,
+        run_dir_mode: int | None = None,
     ) -> Job:
         # Not pytest's folder: a socket's path may have 107 bytes only.
         folder = tempfile.TemporaryDirectory(prefix="hwp-")
@@ -119,6 +124,7 @@ class Starter:
             command,
             has_injection=has_injection,
             has_call_sites=has_call_sites,
+            run_dir_mode=run_dir_mode,
         )
         self._jobs.append((job, folder))
         return job

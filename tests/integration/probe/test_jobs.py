@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 
 import pytest
@@ -249,6 +250,34 @@ def test_one_import_line_is_enough_and_the_exit_is_marked(
     mark = job.records()[0].exit
     assert mark is not None
     assert (mark.code, mark.exception) == (code, exception)
+
+
+def test_files_that_are_cleared_under_a_running_rank_come_back(start: Starter) -> None:
+    job = start("alone.py", "1", "auto", "exit", has_injection=False)
+    before = wait_for(lambda: payload(job, 0), "the record")
+    shutil.rmtree(job.run_dir)
+
+    after = wait_for(lambda: payload(job, 0), "the record made anew")
+
+    assert after.beat > before.beat
+    assert answers_ping(after.socket)
+    job.signal("leave")
+    assert job.wait() == 3
+    mark = job.records()[0].exit
+    assert mark is not None
+    assert mark.code == 3
+
+
+def test_job_whose_run_dir_is_not_safe_runs_unwatched_and_says_so(
+    start: Starter,
+) -> None:
+    job = start("alone.py", "1", "auto", "exit", has_injection=False, run_dir_mode=0o777)
+    wait_for(lambda: job.has("ready"), "the rank goes on")
+    job.signal("leave")
+
+    assert job.wait() == 3
+    assert job.log.read_text().count("is not watched") == 1
+    assert os.listdir(job.run_dir) == []
 
 
 def test_compiler_is_kept_out_of_the_probe(start: Starter) -> None:

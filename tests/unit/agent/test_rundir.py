@@ -63,6 +63,14 @@ def test_folder_of_another_user_is_refused_by_an_ordinary_one(
         rundir.prepare(tmp_path)
 
 
+def test_root_agent_takes_the_folder_of_one_user(tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can give a folder away")
+    os.chown(tmp_path, 1001, 1001)
+
+    rundir.prepare(tmp_path)
+
+
 def test_shared_folder_without_sticky_bit_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
 

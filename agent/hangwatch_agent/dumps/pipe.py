@@ -2,13 +2,15 @@
 
 NCCL groups of torch make a FIFO `<stem><rank>.pipe` where TORCH_NCCL_DEBUG_INFO_PIPE_FILE is set;
 any byte in it makes a C++ thread write a dump. The names come from the job, so only a FIFO and a
-file of the rank's own user are touched, no link in the last place is followed, and nothing is
-created. The storage may be what the job hangs on: no file is touched in the agent's own thread.
+file of the rank's own user are touched, links lead nowhere but below the rank's own root, one in
+the last place is not followed, and nothing is created. The storage may be what the job hangs on: no
+file is touched in the agent's own thread.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import stat
 import time
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from hangwatch_agent import inside
 from hangwatch_agent.dumps import pickles, reading, storage
 from hangwatch_agent.dumps.reading import Dump
 from hangwatch_agent.errors import DumpError
@@ -37,6 +40,21 @@ class Subject:
     pid: int
     uid: int
     environ: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A path of the job, and the root below which it means what the job means."""
+
+    root: Path
+    path: str
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def opened(self, flags: int) -> contextlib.AbstractContextManager[int]:
+        return inside.opened(self.root, self.path, flags)
 
 
 @dataclass(frozen=True)
@@ -72,7 +90,7 @@ async def _dump(subject: Subject, root: Path, timeout_s: float) -> Dump:
     await storage.visit(partial(_write, pipe, subject.uid))
     end_s = time.monotonic() + timeout_s
     problem = DumpError(f"no dump was written within {timeout_s:g} s")
-    last: dict[Path, _Seen | None] = {}
+    last: dict[_Place, _Seen | None] = {}
     while time.monotonic() < end_s:
         await asyncio.sleep(POLL_S)
         for file, seen in (await storage.visit(look)).items():
@@ -97,21 +115,22 @@ def _file_names(subject: Subject) -> list[str]:
     return [f"{stem}{subject.rank}" for stem in stems]
 
 
-def _under(root: Path, name: str) -> Path:
-    """A path of the job inside the root of its own files; `..` and relative names lead nowhere."""
-    parts = Path(name).parts
-    if not name.startswith("/") or ".." in parts or len(name) > MAX_NAME or "\0" in name:
-        raise DumpError(f"the job names {name[:80]!r}, which is no plain absolute path")
-    return root.joinpath(*parts[1:])
+def _under(root: Path, path: str) -> _Place:
+    """A path of the job; `..` and relative names lead nowhere."""
+    is_plain = path.startswith("/") and ".." not in path.split("/")
+    if not is_plain or len(path) > MAX_NAME or "\0" in path:
+        raise DumpError(f"the job names {path[:80]!r}, which is no plain absolute path")
+    return _Place(root, path)
 
 
-def _look_at_all(files: Sequence[Path], uid: int) -> dict[Path, _Seen | None]:
+def _look_at_all(files: Sequence[_Place], uid: int) -> dict[_Place, _Seen | None]:
     return {file: _look(file, uid) for file in files}
 
 
-def _look(file: Path, uid: int) -> _Seen | None:
+def _look(file: _Place, uid: int) -> _Seen | None:
     try:
-        facts = file.lstat()
+        with file.opened(os.O_PATH) as handle:
+            facts = os.fstat(handle)
     except OSError:
         return None
     if not stat.S_ISREG(facts.st_mode) or facts.st_uid != uid:
@@ -119,37 +138,30 @@ def _look(file: Path, uid: int) -> _Seen | None:
     return _Seen(facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 
-def _write(pipe: Path, uid: int) -> None:
+def _write(pipe: _Place, uid: int) -> None:
     """One byte into the pipe; a pipe that nobody reads refuses to open at once."""
     try:
         # Looked at first: opening a device can have an effect by itself.
-        if not stat.S_ISFIFO(pipe.lstat().st_mode):
-            raise DumpError(f"{pipe.name} is no pipe")
-        handle = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with pipe.opened(os.O_PATH) as handle:
+            if not stat.S_ISFIFO(os.fstat(handle).st_mode):
+                raise DumpError(f"{pipe.name} is no pipe")
+        with pipe.opened(os.O_WRONLY | os.O_NONBLOCK) as handle:
+            facts = os.fstat(handle)
+            if not stat.S_ISFIFO(facts.st_mode) or facts.st_uid != uid:
+                raise DumpError(f"{pipe.name} is not a pipe of the rank's own user")
+            os.write(handle, b"1")
     except OSError as error:
         raise DumpError(f"the dump pipe cannot be opened: {error.strerror}") from error
-    try:
-        facts = os.fstat(handle)
-        if not stat.S_ISFIFO(facts.st_mode) or facts.st_uid != uid:
-            raise DumpError(f"{pipe.name} is not a pipe of the rank's own user")
-        os.write(handle, b"1")
-    except OSError as error:
-        raise DumpError(f"the dump pipe takes nothing: {error.strerror}") from error
-    finally:
-        os.close(handle)
 
 
-def _read(file: Path, uid: int) -> Dump:
+def _read(file: _Place, uid: int) -> Dump:
     try:
-        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with file.opened(os.O_RDONLY | os.O_NONBLOCK) as handle:
+            facts = os.fstat(handle)
+            if not stat.S_ISREG(facts.st_mode) or facts.st_uid != uid:
+                raise DumpError(f"{file.name} is not a file of the rank's own user")
+            with open(handle, "rb", closefd=False) as stream:
+                data = stream.read(pickles.MAX_BYTES + 1)
     except OSError as error:
-        raise DumpError(f"the dump cannot be opened: {error.strerror}") from error
-    with os.fdopen(handle, "rb") as stream:
-        facts = os.fstat(handle)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != uid:
-            raise DumpError(f"{file.name} is not a file of the rank's own user")
-        try:
-            data = stream.read(pickles.MAX_BYTES + 1)
-        except OSError as error:
-            raise DumpError(f"the dump cannot be read: {error.strerror}") from error
+        raise DumpError(f"the dump cannot be read: {error.strerror}") from error
     return reading.read(data)

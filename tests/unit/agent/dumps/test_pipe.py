@@ -132,6 +132,34 @@ def test_strange_names_lead_nowhere(tmp_path: Path, stem: str) -> None:
         asked(subject(tmp_path, **{pipe.PIPE_NAME: stem}))
 
 
+def test_link_on_the_way_does_not_lead_out_of_the_ranks_root(tmp_path: Path) -> None:
+    """Below /proc/PID/root the kernel would follow it from the agent's own root."""
+    host, root = tmp_path / "host", tmp_path / "root"
+    host.mkdir()
+    root.mkdir()
+    os.mkfifo(host / "fr_3.pipe")
+    handle = os.open(host / "fr_3.pipe", os.O_RDWR | os.O_NONBLOCK)
+    (root / "tmp").symlink_to(host)
+
+    with pytest.raises(DumpError, match="cannot be opened"):
+        asyncio.run(pipe.dump(subject(Path("/tmp")), root, 0.5))
+
+    with pytest.raises(BlockingIOError):
+        os.read(handle, 1)
+    os.close(handle)
+
+
+def test_link_on_the_way_is_followed_inside_the_ranks_root(tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "tmp").symlink_to("/scratch")
+    thread = answering(tmp_path / "scratch", pickle.dumps(DUMP, 2))
+
+    found = asyncio.run(pipe.dump(subject(Path("/tmp")), tmp_path, 60.0))
+
+    thread.join(60)
+    assert found.ranks == {"0": "0-2"}
+
+
 def test_dump_is_looked_for_where_torch_writes_it_by_default() -> None:
     def names(**environ: str) -> list[str]:
         return pipe._file_names(pipe.Subject(rank=1, pid=1, uid=1, environ=environ))

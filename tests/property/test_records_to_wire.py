@@ -60,6 +60,11 @@ RECORDS = st.fixed_dictionaries(
 
 
 LAUNCH = wire.Launch(key="job", name="job")
+HONEST = {
+    "beat": 5,
+    "at_ns": NOW_NS,
+    "groups": [{"name": "0", "ranks": "0-1", "entries": [{"seq": 3, "op": "x", "retired": True}]}],
+}
 
 
 def told_by(record: object, rank: int = 0) -> ranks.Translated:
@@ -90,11 +95,12 @@ def accepted(*told: ranks.Translated) -> wire.Heartbeat:
 
 @given(RECORDS)
 def test_record_of_one_rank_never_makes_the_server_refuse_its_node(record: object) -> None:
-    told = told_by(record)
+    told, other = told_by(record), told_by(HONEST, rank=1)
 
-    accepted(told)
+    frame = accepted(told, other)
 
     assert limits.problem(told.beat) == ""
+    assert frame.ranks[1] == other.beat
 
 
 AGES = st.sampled_from([float("nan"), float("inf"), -5.0, 0.0, 30.0, 1e300])

@@ -105,7 +105,7 @@ class Groups:
             return self._keep(spec, None)
         if not self._affords(steps):
             return None
-        size = ranges.size(spec[2])
+        size = ranges.measured(spec[2])
         if size is None or size.highest >= wire.MAX_WORLD_SIZE or size.steps > ALLOWANCE:
             return self._keep(spec, None)
         if not self._affords(size.steps):

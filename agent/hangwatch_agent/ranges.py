@@ -31,15 +31,22 @@ def text(ranks: Iterable[int]) -> str:
     return _text(_merged([(rank, rank) for rank in ranks]))
 
 
-def size(spec: str) -> Size | None:
-    """The size of the ranks in `spec`; None when it cannot be read, or lists none."""
+def size(spec: str) -> int:
+    """How many ranks `spec` lists, repeats included; 0 when it cannot be read."""
+    found = measured(spec)
+    return found.members if found else 0
+
+
+def measured(spec: str) -> Size | None:
+    """What `spec` comes to; None when it cannot be read, or lists no ranks."""
     parts = _parts(spec)
     if not parts:
         return None
+    is_alone = len(parts) == 1
     return Size(
         members=sum(map(len, parts)),
         highest=max(part[-1] for part in parts),
-        steps=sum(1 if _is_one_step(part, parts) else len(part) for part in parts),
+        steps=sum(1 if is_alone or part.step == 1 else len(part) for part in parts),
     )
 
 
@@ -52,8 +59,10 @@ def sorted_text(spec: str) -> str | None:
         return f"{parts[0][0]}-{parts[0][-1]}:{parts[0].step}"
     runs: list[Run] = []
     for part in parts:
-        is_run = part.step == 1
-        runs.extend([(part[0], part[-1])] if is_run else ((rank, rank) for rank in part))
+        if part.step == 1:
+            runs.append((part[0], part[-1]))
+        else:
+            runs.extend((rank, rank) for rank in part)
     return _text(_merged(runs))
 
 
@@ -75,10 +84,6 @@ def _parts(spec: str) -> list[range] | None:
         if part:
             parts.append(part)
     return parts
-
-
-def _is_one_step(part: range, parts: list[range]) -> bool:
-    return part.step == 1 or len(parts) == 1
 
 
 def _merged(runs: list[Run]) -> list[Run]:

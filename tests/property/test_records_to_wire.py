@@ -146,8 +146,11 @@ BEATS = st.builds(
 
 @given(BEATS)
 def test_agent_finds_all_that_the_server_would_refuse_of_a_rank(beat: wire.RankBeat) -> None:
+    frame = wire.Heartbeat(number=1, launches=(), ranks=(beat,))
     try:
-        bounds.check_heartbeat(wire.Heartbeat(number=1, launches=(), ranks=(beat,)))
+        read = wire.decode_from_agent(wire.encode(frame))
+        assert isinstance(read, wire.Heartbeat)
+        bounds.check_heartbeat(read)
         is_refused = False
     except wire.WireError:
         is_refused = True

@@ -52,7 +52,7 @@ def steps_taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     whole = ranges.sorted_text
 
     def counted(spec: str) -> str | None:
-        size = ranges.size(spec)
+        size = ranges.measured(spec)
         taken.append(size.steps if size else 0)
         return whole(spec)
 

@@ -34,10 +34,11 @@ def test_text_that_would_explode_is_refused() -> None:
 
 @given(st.sets(st.integers(0, 300), min_size=1))
 def test_size_counts_the_ranks_of_a_text(ranks: set[int]) -> None:
-    found = ranges.size(ranges.text(ranks))
+    found = ranges.measured(ranges.text(ranks))
 
     assert found is not None
     assert (found.members, found.highest) == (len(ranks), max(ranks))
+    assert ranges.size(ranges.text(ranks)) == len(ranks)
 
 
 PARTS = st.builds(
@@ -57,8 +58,8 @@ def test_parts_that_overlap_are_one_set(parts: list[tuple[int, int, int]]) -> No
 
 
 def test_runs_of_any_length_take_one_step_each() -> None:
-    sizes = [ranges.size(spec) for spec in ("0-99999", "0-799,808-99999", "0-99992:8")]
+    sizes = [ranges.measured(spec) for spec in ("0-99999", "0-799,808-99999", "0-99992:8")]
 
     assert [size.steps for size in sizes if size] == [1, 2, 1]
-    assert ranges.size("x") is None
-    assert ranges.size("3-1") is None
+    assert (ranges.measured("x"), ranges.size("x")) == (None, 0)
+    assert ranges.measured("3-1") is None

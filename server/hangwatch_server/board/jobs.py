@@ -135,7 +135,8 @@ class BoardJob:
         """Whether a slot belongs to the present attempt."""
         if slot.number >= self.attempt:
             return True
-        return not slot.is_gone and now_s - self.attempt_since_s >= ADOPT_S
+        is_known = not slot.is_gone and not slot.is_unlisted
+        return is_known and now_s - self.attempt_since_s >= ADOPT_S
 
     def _seat(
         self, old: Slot | None, node: str, beat: wire.RankBeat, restart: int, now_s: float

@@ -114,8 +114,9 @@ class MemoryBoard:
             return None
         links = self.links(now_s)
         present = [slot for slot in found.slots.values() if found.is_present(slot, now_s)]
-        heard = [slot for slot in present if links.get(slot.node) is Link.LIVE]
-        beats = [slot.beat for slot in present]
+        listed = [slot for slot in present if not slot.is_unlisted]
+        heard = [slot for slot in listed if links.get(slot.node) is Link.LIVE]
+        beats = [slot.beat for slot in listed]
         told = found.ras.ranks(now_s)
         depths = {
             wire.Depth.RAS if beat.depth is wire.Depth.BARE and beat.rank in told else beat.depth
@@ -212,12 +213,15 @@ class MemoryBoard:
     def _view(self, job: BoardJob, rank: int, links: dict[str, Link], now_s: float) -> RankView:
         slot = job.slots.get(rank)
         if slot is not None and job.is_present(slot, now_s):
+            link = links.get(slot.node, Link.LOST)
+            if slot.unlisted_since_s is not None and link is Link.LIVE and not slot.is_unlisted:
+                link = Link.LATE
             return RankView(
                 rank=rank,
                 node=slot.node,
-                link=links.get(slot.node, Link.LOST),
+                link=link,
                 age_s=now_s - slot.heard_s,
-                beat=slot.beat,
+                beat=None if slot.is_unlisted else slot.beat,
             )
         return self._absent(job, rank, slot, links, now_s)
 
@@ -237,7 +241,7 @@ class MemoryBoard:
     def _node_state(self, node: BoardNode, now_s: float) -> NodeState:
         jobs = [self._jobs[id] for id in node.jobs if id in self._jobs]
         slots_here = [job.slots[rank] for job in jobs for rank in job.by_node.get(node.name, ())]
-        beats = [slot.beat for slot in slots_here if not slot.is_gone]
+        beats = [slot.beat for slot in slots_here if not slot.is_gone and not slot.is_unlisted]
         depths = {beat.depth for beat in beats}
         return NodeState(
             name=node.name,

@@ -10,7 +10,7 @@ from hangwatch_agent import wire
 
 GONE = "gone"
 # An agent that just restarted may need a moment to find its ranks again.
-ABSENT_GRACE_S = 5.0
+UNLISTED_GRACE_S = 5.0
 
 
 @dataclass(slots=True)
@@ -23,7 +23,8 @@ class Slot:
     number: int  # the attempt this process belongs to
     restart: int  # the launcher's count at this process's start, as far as known
     alive_s: float  # when this process was last heard of and not gone; its first sight if never
-    absent_since_s: float | None = None  # its node's heartbeats stopped listing it
+    unlisted_since_s: float | None = None  # its node's heartbeats stopped listing it
+    is_unlisted: bool = False  # for longer than a grace time
     calls: int = 0
     overlay: dict[str, tuple[int, tuple[wire.Entry, ...]]] = field(default_factory=dict)
     told: dict[str, wire.GroupBeat] = field(default_factory=dict)  # with entries, by its own beat
@@ -51,17 +52,19 @@ class Slot:
         self.heard_s = now_s
         if not self.is_gone:
             self.alive_s = now_s
-        self.absent_since_s = None
+        self.unlisted_since_s, self.is_unlisted = None, False
 
     def miss(self, now_s: float) -> None:
-        """Its node sent a heartbeat without it: after a grace time the process counts as gone."""
+        """Its node sent a heartbeat without it: after a grace time nothing is known of it.
+
+        That is no end: an agent says of a process that ended that it is gone, for ten minutes. One
+        that says nothing may follow another run dir now, or have refused the rank's record.
+        """
         if self.is_gone:
             return
-        if self.absent_since_s is None:
-            self.absent_since_s = now_s
-        elif now_s - self.absent_since_s >= ABSENT_GRACE_S:
-            process = msgspec.structs.replace(self.beat.process, state=GONE)
-            self.beat = msgspec.structs.replace(self.beat, process=process)
+        if self.unlisted_since_s is None:
+            self.unlisted_since_s = now_s
+        self.is_unlisted = now_s - self.unlisted_since_s >= UNLISTED_GRACE_S
 
     def lay(self, part: wire.CapturePart, now_s: float) -> None:
         """Use a capture's entries for the groups whose counter has not moved since it was taken."""
@@ -125,16 +128,17 @@ def replaces(
 
     On one node the higher restart count wins, then the later start. Across nodes no clocks are
     compared, and a count is only what a process says of itself: the holder keeps its rank while its
-    process lives and its agent is heard, so that no node can take a live rank from another. Whoever
-    comes too early is asked again with its next beat; a higher count need not wait until it is sure
-    that a process which is no longer listed is gone.
+    process lives and its agent speaks of it, so that no node can take a live rank from another.
+    Whoever comes too early is asked again with its next beat; a higher count need not wait until it
+    is sure that a process which is no longer listed stays so.
     """
     if node == old.node:
         return (restart, beat.start_ticks) > (old.restart, old.beat.start_ticks)
     is_over = old.is_gone or not old_node_is_live
     if restart > old.restart:
-        return is_over or old.absent_since_s is not None
-    return is_over and restart == old.restart and beat.process.state != GONE
+        return is_over or old.unlisted_since_s is not None
+    is_free = is_over or old.is_unlisted
+    return is_free and restart == old.restart and beat.process.state != GONE
 
 
 def calls_of(beat: wire.RankBeat) -> int:

@@ -24,9 +24,13 @@ from hangwatch_server.detect.memory import Memory, Stall
 from hangwatch_server.detect.phases import Phase
 from hangwatch_server.detect.sampling import Bound
 from hangwatch_server.detect.settings import DetectSettings
-from hangwatch_server.model import Finding, Kind, Limits, Link, RankView, Snapshot, State
+from hangwatch_server.model import Activity, Finding, Kind, Limits, Link, RankView, Snapshot, State
 
 Judgement = tuple[State, str, bool | None]
+# Inside these a rank is idle and its stack stands, whoever is to blame.
+_NOWHERE_ELSE = frozenset(
+    {Activity.COLLECTIVE, Activity.GPU, Activity.RENDEZVOUS, Activity.UNKNOWN}
+)
 _BY_CHANCE = "too few samples look stuck to rule out chance"
 
 
@@ -179,6 +183,8 @@ def _doubt(case: Case, motions: list[Motion], hang_s: float) -> str | None:
         return "the agent of the culprit is late: what it did since is not known yet"
     if case.bound is not None and not case.bound.is_met and not _has_stopped(case):
         return _BY_CHANCE
+    if case.finding.is_presumed and case.stalled_s < hang_s and not _is_seen_outside(case):
+        return "nothing tells whether the rank that may be waited for waits itself"
     frozen_views = [
         view for view, how in zip(case.views(), motions, strict=True) if how is Motion.FROZEN
     ]
@@ -202,6 +208,12 @@ def _may_wait_for_another(case: Case, motions: list[Motion]) -> bool:
         return False
     is_young = case.stalled_s < max(case.settings.phase_frozen_s, case.limits.confirm_after_s)
     return is_young and Motion.WORKING in motions
+
+
+def _is_seen_outside(case: Case) -> bool:
+    """Whether a stack shows one of those who decide at something else than a wait for others."""
+    stacks = (view.stack for view in case.views() if view.stack is not None)
+    return any(stack.activity not in _NOWHERE_ELSE for stack in stacks)
 
 
 def _has_stopped(case: Case) -> bool:

@@ -38,14 +38,15 @@ def is_over(snapshot: Snapshot) -> bool:
 
 
 def _partly_ended(snapshot: Snapshot, beats: dict[int, wire.RankBeat]) -> Verdict:
-    """Ranks that were never reported may still run: only a failure is certain."""
+    """Ranks that are not reported may still run: only a failure is certain."""
     bad = [rank for rank, beat in beats.items() if _has_failed(beat)]
     if bad:
         return State.FAILED, f"{ranges.named(bad)} ended badly: {_how(beats[min(bad)])}"
     unseen = snapshot.ranks.keys() - beats.keys()
     count = snapshot.world_size - len(beats)
-    silent = ranges.named(unseen) if count == len(unseen) else f"{count} ranks"
-    return State.UNKNOWN, f"all reported ranks are gone; {silent} never reported"
+    are_known = count == len(unseen)
+    silent = ranges.agreeing(unseen, "is", "are") if are_known else f"{count} ranks are"
+    return State.UNKNOWN, f"all reported ranks are gone; {silent} not reported"
 
 
 def _has_failed(beat: wire.RankBeat) -> bool:

@@ -34,6 +34,10 @@ class Fate(IntEnum):
     GONE = 5
 
 
+# Fates of a process that goes on, as far as the kernel says.
+RUNNING = frozenset({Fate.ALIVE, Fate.HELD})
+
+
 def fate(view: RankView | None) -> Fate:
     if view is None or view.beat is None:
         return Fate.SILENT

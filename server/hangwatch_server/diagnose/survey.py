@@ -162,6 +162,11 @@ class Survey:
             return False
         return not (stack.is_opaque and self.has_front(rank))
 
+    def is_inside(self, rank: int) -> bool:
+        """Whether its stack shows the main thread in a collective, of whichever group."""
+        stack = self.stack(rank)
+        return stack is not None and stack.activity is Activity.COLLECTIVE
+
     def has_front(self, rank: int) -> bool:
         """Whether it issued a collective that is not finished: it may be inside its wait()."""
         beat = self.beat(rank)

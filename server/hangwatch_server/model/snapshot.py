@@ -43,7 +43,7 @@ class RankView:
     node: str  # "" while no agent has reported it
     link: Link
     age_s: float  # since its newest heartbeat was received
-    beat: wire.RankBeat | None  # None: expected by the world size, never reported
+    beat: wire.RankBeat | None  # None: never reported, or no more by an agent that is heard
     stack: StackFacts | None = None
 
 

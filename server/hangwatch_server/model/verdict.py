@@ -132,6 +132,7 @@ class Finding:
         default_factory=lambda: Coverage(reporting=0, world_size=0, silent="")
     )
     is_hard: bool = False  # needs no waiting: process gone, mismatch, cycle
+    is_presumed: bool = False  # nothing says that the culprits are missing, nobody else may be
     stalled_s: float = 0.0  # age of the oldest front involved
     shift: Shift | None = None  # a call skipped or added earlier, which explains the rest
     key: str = ""  # stable text of kind + group + seq + culprits: equal findings have equal keys

@@ -45,6 +45,8 @@ def _evidence(waiting: WaitGraph, item: Judged) -> list[float]:
         return [confidence.CYCLE if are_seen else confidence.CYCLE_BY_COUNTERS]
     if not ranks:
         is_start = item.kind is Kind.INCOMPLETE_RENDEZVOUS
+        if item.op.unplaced and not is_start:
+            return [confidence.NOBODY_KNOWN_MISSING]
         return [confidence.RENDEZVOUS if is_start else confidence.EVERYBODY_ARRIVED]
     proofs = [min(_proof(looked, root, rank) for rank in ranks)]
     if root.is_certain and _explains_most(waiting, item.ranks, item.victims):
@@ -154,10 +156,7 @@ def _contradiction_factor(looked: Survey, item: Judged) -> float:
         return confidence.CONTRADICTED
     if item.kind is not Kind.MISSING_RANKS or not item.root.is_certain:
         return 1.0
-    waits_unseen = (
-        _is_seen_waiting(looked, rank) and looked.fate(rank) is Fate.ALIVE
-        for rank in item.ranks[:_MAX_LOOKED_AT]
-    )
+    waits_unseen = (_is_seen_waiting(looked, rank) for rank in item.ranks[:_MAX_LOOKED_AT])
     return confidence.CONTRADICTED if any(waits_unseen) else 1.0
 
 

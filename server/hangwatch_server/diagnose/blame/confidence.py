@@ -21,6 +21,7 @@ EXPLAINS_MOST = 0.6  # explains at least 95 % of the stalled ranks
 SILENT_NODE = 0.5
 SILENT_RANK = 0.3
 EVERYBODY_ARRIVED = 0.6
+NOBODY_KNOWN_MISSING = 0.4  # some wait in a collective of which nobody can say that it is this one
 RENDEZVOUS = 0.8
 FAULTY_GPU = 0.9
 PARTLY_FINISHED = 0.5  # most members left the collective, the named ones did not

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from math import inf
 
 from hangwatch_agent.wire import Entry
-from hangwatch_server.diagnose import bounds, standing
-from hangwatch_server.diagnose.pending import rendezvous, undumped
+from hangwatch_server.diagnose import bounds, process, standing
+from hangwatch_server.diagnose.pending import namesakes, rendezvous, undumped
 from hangwatch_server.diagnose.pending.proofs import Proof
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.standing import Standing
@@ -20,6 +20,7 @@ from hangwatch_server.model import GroupView
 
 UNHEARD = frozenset({Fate.LATE, Fate.SILENT})
 _UNABLE = frozenset({Fate.HELD, Fate.STOPPED, Fate.GONE})
+_BLOCKING = ("absent", "unknown", "holding", "unheard", "unplaced")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,8 @@ def done(asked: Members, seq: int) -> tuple[int, ...]:
 
 def blockers(
     asked: Members, seq: int, have: dict[int, Entry | None]
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """The absent, the unknown and the holding members, each ascending."""
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The absent, the unknown, the holding and the unplaced members, each ascending."""
     found = _by_arrival(asked, seq, have)
     absent, holding = found["absent"], found["holding"]
     if absent:
@@ -90,11 +91,17 @@ def blockers(
     is_explained = bool(absent or found["unknown"] or holding)
     # Who had come before it fell silent is asked for only where nobody else is missing.
     unknown = found["unknown"] if is_explained else found["unheard"]
-    return tuple(sorted(absent)), tuple(sorted(unknown)), tuple(sorted(holding))
+    unplaced = found["unplaced"]
+    return (
+        tuple(sorted(absent)),
+        tuple(sorted(unknown)),
+        tuple(sorted(holding)),
+        tuple(sorted(unplaced)),
+    )
 
 
 def _by_arrival(asked: Members, seq: int, have: dict[int, Entry | None]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {"absent": [], "unknown": [], "holding": [], "unheard": []}
+    found: dict[str, list[int]] = {kind: [] for kind in _BLOCKING}
     well = asked.survey.well
     for rank, front in have.items():
         if front is not None and front.is_started is not False and rank in well:
@@ -137,7 +144,11 @@ def _arrival(asked: Members, rank: int, seq: int, have: dict[int, Entry | None])
         return "holding" if is_blocking else "done"
     if held is not None and held.is_exact and fate is Fate.ALIVE:
         return "unknown" if undumped.may_be_inside(survey, rank) else "absent"
-    return "unknown" if _may_have_left(survey, rank, have) else _unproven(survey, rank, fate)
+    if _may_have_left(survey, rank, have):
+        return "unknown"
+    if held is None and namesakes.waits_in_one(survey, asked.group, rank):
+        return "unplaced"
+    return _unproven(asked, rank, have)
 
 
 def _arrived_state(fate: Fate, front: Entry | None, is_proven: bool) -> str:
@@ -162,9 +173,15 @@ def _may_have_left(survey: Survey, rank: int, have: dict[int, Entry | None]) -> 
     return op in bounds.ROOTED
 
 
-def _unproven(survey: Survey, rank: int, fate: Fate) -> str:
+def _unproven(asked: Members, rank: int, have: dict[int, Entry | None]) -> str:
     """No counter tells: the process's state or its stack may."""
-    beat = survey.beat(rank)
+    survey = asked.survey
+    beat, fate = survey.beat(rank), survey.fate(rank)
+    is_inside = fate in process.RUNNING and survey.is_inside(rank)
+    if fate is Fate.HELD and _has_gone_on(asked, rank, have):
+        return "unplaced" if is_inside else "unknown"
+    if is_inside and not survey.stands_elsewhere(rank):
+        return "unplaced"
     if fate in _UNABLE or (beat is not None and beat.is_destroyed):
         return "absent"
     if fate is Fate.ALIVE and rendezvous.has_restarted(survey, rank):
@@ -172,3 +189,18 @@ def _unproven(survey: Survey, rank: int, fate: Fate) -> str:
     if fate is Fate.ALIVE and survey.is_outside(rank) and standing.has_probe(beat):
         return "absent"
     return "unknown"
+
+
+def _has_gone_on(asked: Members, rank: int, have: dict[int, Entry | None]) -> bool:
+    """Whether its peers finished calls with it long after its probe fell silent.
+
+    Then nothing holds it: its record is gone, or is not written any more, and neither that silence
+    nor its old numbers say where it is.
+    """
+    view, held = asked.survey.view(rank), asked.standings.get(rank)
+    if view is None or view.beat is None or view.beat.beat_age_s is None:
+        return False
+    entered = -1 if held is None or held.entered is None else held.entered
+    silent_s = view.beat.beat_age_s + view.age_s
+    is_older = silent_s > clock_s(asked, have) + standing.PROBE_SILENT_S
+    return asked.proof.bound.seq > entered and is_older

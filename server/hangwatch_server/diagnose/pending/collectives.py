@@ -90,7 +90,7 @@ def _fronts(survey: Survey, rank: int, held: Standing, proof: Proof) -> tuple[En
 
 
 def _op(members: Members, seq: int, have: dict[int, Entry | None]) -> PendingOp:
-    absent, unknown, holding = arrivals.blockers(members, seq, have)
+    absent, unknown, holding, unplaced = arrivals.blockers(members, seq, have)
     doubted = members.proof.doubted
     found = PendingOp(
         form=Form.COLLECTIVE,
@@ -101,6 +101,7 @@ def _op(members: Members, seq: int, have: dict[int, Entry | None]) -> PendingOp:
         absent=absent,
         unknown=unknown,
         holding=holding,
+        unplaced=unplaced,
         stalled_s=arrivals.clock_s(members, have),
         done=arrivals.done(members, seq),
         doubted=tuple(sorted(doubted)) if doubted else (),

@@ -24,7 +24,10 @@ class Form(StrEnum):
 
 
 class PendingOp(msgspec.Struct, kw_only=True):
-    """`have` entered it, `absent` did not, `unknown` nobody can say, `holding` block it inside."""
+    """`have` entered it, `absent` did not, `unknown` nobody can say, `holding` block it inside.
+
+    `unplaced` wait in some collective, nobody can say whether in this one: they hold up nobody.
+    """
 
     form: Form
     op: str
@@ -34,6 +37,7 @@ class PendingOp(msgspec.Struct, kw_only=True):
     absent: tuple[int, ...] = ()
     unknown: tuple[int, ...] = ()
     holding: tuple[int, ...] = ()  # stopped, gone, or their GPU has not started it
+    unplaced: tuple[int, ...] = ()
     stalled_s: float = 0.0
     peer: int | None = None  # P2P: whom `have` waits for
     is_mismatch: bool = False

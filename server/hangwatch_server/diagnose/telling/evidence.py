@@ -45,6 +45,8 @@ def of(survey: Survey, item: Judged) -> tuple[Evidence, ...]:
     found.extend(_of_op(survey, root, op))
     if op.source:
         found.append(Evidence(kind="ras", text=op.source))
+    if op.unplaced:
+        found.append(Evidence(kind="counters", text=_unplaced_text(op)))
     if op.doubted:
         found.append(Evidence(kind="counters", text=_doubt_text(op)))
     if root.notes:
@@ -74,6 +76,11 @@ def sides(survey: Survey, root: Root, op: PendingOp) -> tuple[MismatchSide, ...]
             )
         )
     return tuple(found)
+
+
+def _unplaced_text(op: PendingOp) -> str:
+    waits = ranges.agreeing(op.unplaced, "waits", "wait")
+    return f"{sentences.capital(waits)} in a collective too: nothing tells whether in this one."
 
 
 def _doubt_text(op: PendingOp) -> str:

@@ -98,6 +98,7 @@ def finding(waiting: WaitGraph, item: Judged) -> Finding:
         hints=hints.of(case),
         coverage=looked.coverage(),
         is_hard=certainty.is_hard(waiting, item.root, item.kind, item.op, item.ranks),
+        is_presumed=bool(item.ranks) and not item.root.is_certain,
         stalled_s=item.op.stalled_s,
         shift=shifted,
         key=f"{item.kind.value}|{item.op.gid}|{item.op.seq}|{ranges.text(item.ranks)}",

@@ -147,7 +147,8 @@ def summary(
     if op.form is Form.SEEN:
         return _seen(op, culprits, ranks, wait)
     if not ranks:
-        all_in = f"All ranks have entered {call} and none finishes; {wait}."
+        known = f"No rank is known to be missing from {call}" if op.unplaced else ""
+        all_in = f"{known or f'All ranks have entered {call}'} and none finishes; {wait}."
         return f"{all_in} No rank is known to be at fault."
     if entered:
         how = "entered" if entered == len(ranks) else "entered or never came to"

@@ -267,20 +267,66 @@ def test_rank_moves_to_another_node_once_its_process_is_gone() -> None:
     assert snapshot.attempt == 2
 
 
-def test_rank_that_is_no_longer_listed_is_gone_after_a_grace_time_only() -> None:
+def test_rank_that_is_no_longer_listed_is_late_and_then_not_reported_but_never_gone() -> None:
     board = beats.board_with("a")
     board.apply("a", beats.heartbeat([beats.rank(0), beats.rank(1)]), 1.0)
-    states = []
+    seen = []
 
-    for now_s in (2.0, 6.9, 7.1):
+    for now_s in (2.0, 6.9, 7.1, 60.0):
         board.apply("a", beats.heartbeat([beats.rank(0)]), now_s)
         snapshot = board.snapshot(JOB, now_s)
         assert snapshot is not None
         view = snapshot.ranks[1]
-        assert view.beat is not None
-        states.append(view.beat.process.state)
+        seen.append((view.node, view.link, view.beat is not None))
 
-    assert states == ["S", "S", "gone"]
+    assert seen == [
+        ("a", Link.LATE, True),
+        ("a", Link.LATE, True),
+        ("a", Link.LIVE, False),
+        ("a", Link.LIVE, False),
+    ]
+
+
+def test_rank_that_is_listed_again_is_what_it_was() -> None:
+    board = beats.board_with("a")
+    both = beats.heartbeat([beats.rank(0), beats.rank(1)])
+    board.apply("a", both, 1.0)
+    for now_s in (2.0, 9.0):
+        board.apply("a", beats.heartbeat([beats.rank(0)]), now_s)
+
+    board.apply("a", both, 10.0)
+    snapshot, meta = board.snapshot(JOB, 10.0), board.job_meta(JOB, 10.0)
+
+    assert snapshot is not None
+    assert meta is not None
+    assert (snapshot.ranks[1].link, snapshot.attempt) == (Link.LIVE, 1)
+    assert snapshot.ranks[1].beat is not None
+    assert meta.reporting == 2
+
+
+def test_rank_that_is_no_longer_listed_is_not_counted_as_reporting() -> None:
+    board = beats.board_with("a")
+    board.apply("a", beats.heartbeat([beats.rank(0), beats.rank(1)]), 1.0)
+    for now_s in (2.0, 9.0):
+        board.apply("a", beats.heartbeat([beats.rank(0)]), now_s)
+
+    meta = board.job_meta(JOB, 9.0)
+
+    assert meta is not None
+    assert (meta.reporting, meta.world_size, board.nodes(9.0)[0].ranks) == (1, 4, 1)
+
+
+def test_rank_that_its_old_node_no_longer_lists_may_come_up_on_another() -> None:
+    board = beats.board_with("a", "b")
+    board.apply("a", beats.heartbeat([beats.rank(0), beats.rank(1)]), 1.0)
+    for now_s in (2.0, 9.0):
+        board.apply("a", beats.heartbeat([beats.rank(0)]), now_s)
+
+    board.apply("b", beats.heartbeat([beats.rank(1, pid=66)]), 9.5)
+    snapshot = board.snapshot(JOB, 9.5)
+
+    assert snapshot is not None
+    assert snapshot.ranks[1].node == "b"
 
 
 def test_link_goes_from_live_to_late_to_lost_and_back() -> None:

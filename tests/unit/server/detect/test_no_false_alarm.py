@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.unit.server.detect.builders import (
     NONE,
     Beats,
@@ -271,3 +273,27 @@ def test_working_rank_has_half_of_a_short_group_timeout() -> None:
     clock = Clockwork(stuck(facts(cpu=0.9), timeout_s=60.0), finding).run(35)
 
     assert clock.first(State.HUNG) == 30
+
+
+def test_idle_rank_that_is_only_presumed_to_be_missing_is_not_called_frozen() -> None:
+    """It waits as idly as its victims would: until five minutes that proves nothing."""
+
+    def presumed(at_s: float) -> Finding:
+        return replace(finding(at_s), is_presumed=True)
+
+    clock = Clockwork(lambda at_s: [view(beat(r, at_s)) for r in range(4)], presumed).run(60)
+
+    assert clock.at(60).state is State.SUSPECTED
+    assert "nothing tells whether" in clock.at(60).reason
+
+
+def test_rank_that_its_agent_no_longer_reports_is_unknown_however_long_others_wait() -> None:
+    def beats(at_s: float) -> list[RankView]:
+        heard = [view(beat(r, at_s)) for r in (0, 1, 3)]
+        return [*heard, view(beat(2, at_s)) if at_s < 8 else view(None, 2, node="node-2")]
+
+    clock = Clockwork(beats, finding).run_to(400)
+
+    assert State.HUNG not in clock.states()
+    assert clock.at(400).state is State.UNKNOWN
+    assert "not reported" in clock.at(400).reason

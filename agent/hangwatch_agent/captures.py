@@ -121,7 +121,11 @@ class Captures:
 
     async def _take_stacks(self, item: Tracked, native: bool, timeout_s: float) -> Taken:
         subjects = [Subject(item.identity, "main", is_python=True), *self._children(item)]
-        return await self._read(subjects, native, timeout_s)
+        item.process.readers += native
+        try:
+            return await self._read(subjects, native, timeout_s)
+        finally:
+            item.process.readers -= native
 
     async def _read(self, subjects: list[Subject], native: bool, timeout_s: float) -> Taken:
         results = await asyncio.gather(

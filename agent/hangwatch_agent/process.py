@@ -52,6 +52,7 @@ class Process:
     def __init__(self, proc: procfs.Procfs, identity: Identity, error_file: str = "") -> None:
         self.identity = identity
         self.gone_at_s: float | None = None
+        self.readers = 0  # captures under way that stop it while they read it
         self.alive_at_ticks: int | None = None  # last seen so; on the clock that start_ticks is on
         self._proc = proc
         self._files = held.Files(proc.root / str(identity.pid))
@@ -131,6 +132,7 @@ class Process:
             threads=stat.threads,
             children=self.offspring.observe(now_s, is_waiting=is_waiting, is_moving=is_moving),
             ended_share=self._ended_share.add(now_s, stat.waited_ticks),
+            is_being_read=self.readers > 0,
         )
 
     def _main_ns(self, stat: procfs.Stat) -> int:

@@ -131,7 +131,7 @@ def with_answer(
     process: wire.ProcessFacts, *, is_silent: bool, socket_answers: bool | None
 ) -> wire.ProcessFacts:
     """Judge a silent probe: GIL held when its socket still answers, else unresponsive."""
-    if not is_silent or process.state in ("gone", "Z", "X"):
+    if not is_silent or process.is_being_read or process.state in ("gone", "Z", "X"):
         return process
     is_stopped = process.state in ("T", "t", "D")
     return msgspec.structs.replace(

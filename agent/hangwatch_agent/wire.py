@@ -187,6 +187,7 @@ class ProcessFacts(msgspec.Struct, frozen=True, kw_only=True):
     exit_reason: str = ""  # "uncaught RuntimeError", "oom_kill", …; "" = cause unknown
     is_unresponsive: bool = False  # the probe is silent and its socket does not answer
     is_gil_held: bool = False  # the probe is silent and its socket answers
+    is_being_read: bool = False  # a capture of this agent stops it for a moment, with native frames
 
 
 class ChildFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hangwatch_agent import wire
-from hangwatch_server import logs
-from hangwatch_server.board import base, ras, slots
+from hangwatch_server import logs, process_states
+from hangwatch_server.board import base, ras
 from hangwatch_server.board.base import JobMeta, NodeState, ProcessId
 from hangwatch_server.board.jobs import BoardJob
 from hangwatch_server.board.nodes import BoardNode
@@ -280,7 +280,7 @@ def _note_refused(node: BoardNode, key: str) -> None:
 
 def _restart(beat: wire.RankBeat, launch: wire.Launch | None) -> int:
     """The launcher's count is that of its living ranks; one that is gone may be older."""
-    if launch is None or beat.process.state == slots.GONE:
+    if launch is None or process_states.has_ended(beat.process):
         return beat.restart
     return max(beat.restart, launch.restart)
 

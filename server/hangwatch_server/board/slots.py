@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from hangwatch_agent import wire
+from hangwatch_server import process_states
 
-GONE = "gone"
 # An agent that just restarted may need a moment to find its ranks again.
 UNLISTED_GRACE_S = 5.0
 
@@ -44,7 +44,7 @@ class Slot:
 
     @property
     def is_gone(self) -> bool:
-        return self.beat.process.state == GONE
+        return process_states.has_ended(self.beat.process)
 
     def refresh(self, beat: wire.RankBeat, now_s: float) -> None:
         """Take the same process's newer beat."""
@@ -138,7 +138,7 @@ def replaces(
     if restart > old.restart:
         return is_over or old.unlisted_since_s is not None
     is_free = is_over or old.is_unlisted
-    return is_free and restart == old.restart and beat.process.state != GONE
+    return is_free and restart == old.restart and not process_states.has_ended(beat.process)
 
 
 def calls_of(beat: wire.RankBeat) -> int:

@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from hangwatch_agent import wire
-from hangwatch_server import logs, metrics, ranges
+from hangwatch_server import logs, metrics, process_states, ranges
 from hangwatch_server.board import Board
 from hangwatch_server.board.base import job_id as id_of_launch
 from hangwatch_server.bus import Bus
@@ -363,6 +363,6 @@ def _why_not(view: RankView) -> str:
     """Why a rank need not be asked; "" when it can be."""
     if view.beat is None:
         return "no agent has reported this rank"
-    if view.beat.process.state == "gone":
+    if process_states.has_ended(view.beat.process):
         return f"its process is gone: {view.beat.process.exit_reason or 'cause unknown'}"
     return ""

@@ -7,17 +7,18 @@ is an answer.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 
+from hangwatch_server import process_states
 from hangwatch_server.detect import children, gpu, phases, progress
 from hangwatch_server.detect.memory import Stall, Trace
 from hangwatch_server.detect.settings import DetectSettings
 from hangwatch_server.model import Activity, RankView, Snapshot
 
 _MAX_TRACES = 64
-_STILL = frozenset({"T", "t", "Z", "X", "gone"})
 # Inside these nobody works: their threads spin or poll while they wait.
 _SPINNING = frozenset({Activity.COLLECTIVE, Activity.GPU, Activity.RENDEZVOUS})
 
@@ -49,6 +50,7 @@ def _trace(view: RankView, stall: Stall, now_s: float, s: DetectSettings) -> Tra
         io_bytes=process.io_bytes,
         main_cpu_s=process.main_cpu_s,
         cpu_s=process.cpu_s,
+        is_stopped=process_states.is_stopped(process),
         moving_children=children.moving(process, s),
         capture=stack.capture if stack and is_of_stall else "",
         captured_s=captured_s if is_of_stall else 0.0,
@@ -56,12 +58,15 @@ def _trace(view: RankView, stall: Stall, now_s: float, s: DetectSettings) -> Tra
 
 
 def motion(view: RankView, stall: Stall, now_s: float, s: DetectSettings) -> Motion:
-    """Judge one rank: a stopped or ended process at once, one never heard not at all."""
+    """Judge one rank: an ended process at once, one that is stopped once that is no mere look at
+    it, one never heard not at all."""
     traces = stall.traces.get(view.rank, ())
-    if view.beat is not None and view.beat.process.state in _STILL:
+    if view.beat is not None and process_states.has_ended(view.beat.process):
         return Motion.FROZEN
     if view.beat is None or not traces:
         return Motion.UNDECIDED
+    if view.beat.process.state in process_states.STOPPED:
+        return Motion.FROZEN if _stays_stopped(traces, s) else Motion.UNDECIDED
     if _works(view, traces, s) or phases.goes_on_elsewhere(view, now_s - stall.origin_s, s):
         return Motion.WORKING
     if _leaf_moves(view, traces):
@@ -73,6 +78,21 @@ def motion(view: RankView, stall: Stall, now_s: float, s: DetectSettings) -> Mot
         return Motion.FROZEN if quiet_s >= s.blind_frozen_s else Motion.UNDECIDED
     is_still = _leaf_stands(view, traces, s) or _never_ran(view, s)
     return Motion.FROZEN if is_still else Motion.UNDECIDED
+
+
+def has_stopped(view: RankView, stall: Stall, s: DetectSettings) -> bool:
+    """Whether its process has ended, or is stopped and stays so."""
+    if view.beat is None:
+        return False
+    traces = stall.traces.get(view.rank, ())
+    is_stopped = view.beat.process.state in process_states.STOPPED and _stays_stopped(traces, s)
+    return is_stopped or process_states.has_ended(view.beat.process)
+
+
+def _stays_stopped(traces: tuple[Trace, ...], s: DetectSettings) -> bool:
+    """Stopped in every trace over some seconds: a tracer's look at a process is shorter."""
+    stopped = list(itertools.takewhile(lambda trace: trace.is_stopped, reversed(traces)))
+    return bool(stopped) and stopped[0].at_s - stopped[-1].at_s >= s.hard_apart_s
 
 
 def waits_for_storage(view: RankView) -> bool:

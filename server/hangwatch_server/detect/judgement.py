@@ -217,7 +217,7 @@ def _is_seen_outside(case: Case) -> bool:
 
 
 def _has_stopped(case: Case) -> bool:
-    return any(view.beat and view.beat.process.state in "TtZX" for view in case.views())
+    return any(frozen.has_stopped(view, case.stall, case.settings) for view in case.views())
 
 
 def _hang_after_s(case: Case) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hangwatch_agent import wire
-from hangwatch_server import ranges
+from hangwatch_server import process_states, ranges
 from hangwatch_server.detect import progress
 from hangwatch_server.detect.memory import Memory
 from hangwatch_server.detect.settings import DetectSettings
@@ -33,7 +33,7 @@ def ended(snapshot: Snapshot) -> Verdict | None:
 def is_over(snapshot: Snapshot) -> bool:
     """Whether every rank was reported and is gone."""
     beats = (view.beat for view in snapshot.ranks.values())
-    is_gone = (beat is not None and beat.process.state == "gone" for beat in beats)
+    is_gone = (beat is not None and process_states.has_ended(beat.process) for beat in beats)
     return bool(snapshot.ranks) and all(is_gone)
 
 
@@ -84,7 +84,7 @@ def blind(snapshot: Snapshot) -> Verdict | None:
 
 
 def _is_watched(view: RankView) -> bool:
-    return view.beat is not None and view.beat.process.state != "gone"
+    return view.beat is not None and not process_states.has_ended(view.beat.process)
 
 
 def still(memory: Memory, snapshot: Snapshot, limits: Limits, s: DetectSettings) -> Verdict | None:
@@ -105,7 +105,7 @@ def calm(memory: Memory, snapshot: Snapshot, s: DetectSettings) -> Verdict:
     if unseen:
         reason = f"{len(beats)} of {snapshot.world_size} ranks report"
         return (State.STARTING if is_young else State.UNKNOWN), reason
-    if all(beat.is_destroyed or beat.process.state == "gone" for beat in beats):
+    if all(beat.is_destroyed or process_states.has_ended(beat.process) for beat in beats):
         return State.HEALTHY, "all ranks have left training"
     if all(beat.depth is wire.Depth.BARE for beat in beats) and _main_threads_run(beats, s):
         return State.HEALTHY, "the main threads run; collectives are seen in samples of stacks only"

@@ -20,6 +20,7 @@ class Trace:
     io_bytes: int | None
     main_cpu_s: float
     cpu_s: float = 0.0  # of all threads
+    is_stopped: bool = False  # by a signal or a tracer, and not by a capture of ours
     moving_children: frozenset[str] = frozenset()  # roles of those that moved then
     capture: str = ""  # newest capture of this stall, "" while there is none
     captured_s: float = 0.0  # when it was taken, on the clock of the snapshots

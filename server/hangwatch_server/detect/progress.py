@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hangwatch_agent import wire
+from hangwatch_server import process_states
 from hangwatch_server.detect import arrivals, learning
 from hangwatch_server.detect.memory import Memory, Stall
 from hangwatch_server.detect.settings import DetectSettings
@@ -49,7 +50,7 @@ def kernel_still_s(process: wire.ProcessFacts) -> float | None:
 def is_alive(view: RankView) -> bool:
     """A rank whose process runs and has not left training."""
     beat = view.beat
-    return beat is not None and beat.process.state != "gone" and not beat.is_destroyed
+    return beat is not None and not process_states.has_ended(beat.process) and not beat.is_destroyed
 
 
 def observe(memory: Memory, snapshot: Snapshot, finding: Finding, s: DetectSettings) -> Memory:

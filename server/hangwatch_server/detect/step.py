@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from hangwatch_server import process_states
 from hangwatch_server.detect import (
     arrivals,
     frozen,
@@ -27,6 +28,7 @@ from hangwatch_server.detect.phases import Phase
 from hangwatch_server.detect.settings import DEFAULT, DetectSettings
 from hangwatch_server.model import Finding, Kind, Limits, Link, Snapshot, State
 
+_ODD_STATES = process_states.ENDED | process_states.STOPPED
 # Before this a wait is everyday: no traces are kept of it.
 _TRACE_AFTER_S = 2.0
 # A launcher that restarts its ranks lets all of them go first; this is longer than it then takes.
@@ -182,7 +184,7 @@ def needs_diagnosis(snapshot: Snapshot, memory: Memory, settings: DetectSettings
             return True
         if sampling.is_inside(view):
             return True
-        if beat.process.state in ("gone", "T", "Z", "X"):
+        if beat.process.state in _ODD_STATES:
             return True
         quiet_s = progress.quiet_s(view)
         if quiet_s is not None and quiet_s >= settings.needs_diagnosis_s:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hangwatch_agent import wire
-from hangwatch_server import ranges
+from hangwatch_server import process_states, ranges
 from hangwatch_server.detect import progress
 from hangwatch_server.detect.decision import Wish
 from hangwatch_server.detect.memory import Stall
@@ -112,7 +112,7 @@ def _reachable(snapshot: Snapshot, ranks: Sequence[int]) -> tuple[int, ...]:
     return tuple(
         rank
         for rank, view in views
-        if view and view.beat and view.beat.process.state not in ("gone", "Z", "X")
+        if view and view.beat and not process_states.has_ended(view.beat.process)
         and view.link is not Link.LOST
     )  # fmt: skip
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from enum import IntEnum
 
 from hangwatch_agent.wire import ProcessFacts
+from hangwatch_server import process_states
 from hangwatch_server.model import Link, RankView
 
-STOPPED_STATES = frozenset("Tt")
-GONE_STATES = frozenset({"gone", "Z", "X"})
 _SIGNALS = {
     2: "SIGINT",
     3: "SIGQUIT",
@@ -38,21 +37,38 @@ class Fate(IntEnum):
 RUNNING = frozenset({Fate.ALIVE, Fate.HELD})
 
 
+# A stop that is younger may be a look: a debugger or a profiler stops a process while it reads it.
+_STOPPED_S = 2.0
+
+
 def fate(view: RankView | None) -> Fate:
     if view is None or view.beat is None:
         return Fate.SILENT
     process = view.beat.process
-    if process.state in GONE_STATES:
+    if process_states.has_ended(process):
         return Fate.GONE
     if view.link is Link.LOST:
         return Fate.SILENT
-    if process.state in STOPPED_STATES:
+    if process_states.is_stopped(process) and _stands(view):
         return Fate.STOPPED
     if view.link is Link.LATE:
         return Fate.LATE
     if process.is_gil_held or process.is_unresponsive or process.state == "D":
         return Fate.HELD
     return Fate.ALIVE
+
+
+def _stands(view: RankView) -> bool:
+    """Whether a stop has lasted: neither the probe's thread nor the main thread has run since.
+
+    Where no clock tells, a stop by signal is believed and one by a tracer is not.
+    """
+    assert view.beat is not None  # fate() looked
+    process = view.beat.process
+    clocks = [age for age in (view.beat.beat_age_s, process.main_still_s) if age is not None]
+    if not clocks:
+        return process.state == "T"
+    return min(clocks) + view.age_s >= _STOPPED_S
 
 
 def signal_name(number: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hangwatch_agent import wire
-from hangwatch_server import kernel_waits
+from hangwatch_server import kernel_waits, process_states
 from hangwatch_server.model import Activity
 from hangwatch_server.stacks import frames, recognise, rules, signature
 
@@ -136,7 +136,7 @@ def _state(fact: wire.ChildFacts, *, is_placed: bool) -> list[str]:
     waits = f": it waits for {what}" if what else ""
     if fact.state == "D":
         return [f"in D state{at}{waits}"]
-    if fact.state in ("T", "t"):
+    if fact.state in process_states.STOPPED:
         return ["stopped by a signal"]
     if is_placed or fact.state == "R":
         return [f"waiting for {what}"] if what else []

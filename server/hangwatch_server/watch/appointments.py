@@ -7,6 +7,7 @@ appoints the node of the lowest rank that is heard, again and again for a minute
 from __future__ import annotations
 
 from hangwatch_agent import wire
+from hangwatch_server import process_states
 from hangwatch_server.model import Link, RankView, Snapshot
 
 FOR_S = 60.0
@@ -43,7 +44,9 @@ def _needed(snapshot: Snapshot) -> str | None:
 
 def _is_heard(view: RankView) -> bool:
     beat = view.beat
-    return beat is not None and view.link is Link.LIVE and beat.process.state != "gone"
+    if beat is None or view.link is not Link.LIVE:
+        return False
+    return not process_states.has_ended(beat.process)
 
 
 def _has_probe(view: RankView) -> bool:

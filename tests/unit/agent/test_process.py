@@ -29,6 +29,20 @@ def test_share_is_measured_over_the_last_seconds_only() -> None:
     assert idle[-1] == pytest.approx(0.0)
 
 
+def test_process_says_while_a_capture_stops_it() -> None:
+    proc = procfs.Procfs()
+    stat = proc.stat(os.getpid())
+    assert stat is not None
+    followed = process.Process(proc, process.Identity(stat.pid, stat.start_ticks, os.getuid()))
+
+    followed.readers += 1
+    during = followed.observe(1.0, None)
+    followed.readers -= 1
+    after = followed.observe(2.0, None)
+
+    assert (during.is_being_read, after.is_being_read) == (True, False)
+
+
 def test_thread_is_still_since_it_last_ran() -> None:
     stillness = Stillness()
 

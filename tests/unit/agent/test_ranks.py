@@ -156,6 +156,12 @@ def test_silent_probe_is_judged_by_socket_and_state(
     assert (facts.is_gil_held, facts.is_unresponsive) == (is_gil_held, is_unresponsive)
 
 
+def test_probe_that_our_own_capture_stops_is_never_judged() -> None:
+    facts = wire.ProcessFacts(state="t", is_being_read=True)
+
+    assert ranks.with_answer(facts, is_silent=True, socket_answers=False) == facts
+
+
 def test_probe_that_writes_is_never_judged() -> None:
     facts = ranks.with_answer(SLEEPING, is_silent=False, socket_answers=False)
 

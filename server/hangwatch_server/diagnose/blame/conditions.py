@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hangwatch_agent.wire import ChildFacts, ProcessFacts
-from hangwatch_server import kernel_waits
+from hangwatch_server import kernel_waits, process_states
 from hangwatch_server.diagnose import hardware, process
 from hangwatch_server.diagnose.blame import leaving
 from hangwatch_server.diagnose.process import Fate
@@ -67,7 +67,7 @@ def of_rank(
         detail = f"its node has been silent for {view.age_s:.0f} s"
         lost = Condition.NODE_LOST if view.link is Link.LOST else Condition.UNKNOWN
         return State(lost, where, detail)
-    by_process = _by_process(facts, where)
+    by_process = _by_process(facts, fate, where)
     if by_process is not None:
         return by_process
     if stack is not None and stack.gil_holder:
@@ -100,12 +100,12 @@ def _unreported(view: RankView | None) -> State:
 
 def stuck_child(facts: ProcessFacts) -> ChildFacts | None:
     """A child in uninterruptible sleep or stopped, loader workers first."""
-    bad = [c for c in facts.children if c.state == "D" or c.state in process.STOPPED_STATES]
+    bad = [c for c in facts.children if c.state == "D" or c.state in process_states.STOPPED]
     return min(bad, key=lambda c: (c.role != "loader", c.pid)) if bad else None
 
 
-def _by_process(facts: ProcessFacts, where: str) -> State | None:
-    if facts.state in process.STOPPED_STATES:
+def _by_process(facts: ProcessFacts, fate: Fate, where: str) -> State | None:
+    if fate is Fate.STOPPED:
         return State(Condition.STOPPED, where)
     if facts.state == "D":
         asleep = f"it sleeps uninterruptibly{_in_kernel(facts.wchan)}"

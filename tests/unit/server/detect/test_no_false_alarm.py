@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+import pytest
 from tests.unit.server.detect.builders import (
     NONE,
     Beats,
@@ -297,3 +299,42 @@ def test_rank_that_its_agent_no_longer_reports_is_unknown_however_long_others_wa
     assert State.HUNG not in clock.states()
     assert clock.at(400).state is State.UNKNOWN
     assert "not reported" in clock.at(400).reason
+
+
+def traced(at_s: float, *, while_traced: wire.ProcessFacts) -> RankView:
+    """Rank 2, at work for as long as others wait, and traced in every fifth heartbeat."""
+    process = while_traced if at_s % 5 == 0 else facts("R", 0.9)
+    return view(beat(2, at_s, process=process))
+
+
+@pytest.mark.parametrize(
+    "while_traced",
+    [facts("t"), facts("T"), msgspec.structs.replace(facts("t"), is_being_read=True)],
+)
+def test_working_rank_that_somebody_looks_at_is_not_frozen(
+    while_traced: wire.ProcessFacts,
+) -> None:
+    def beats(at_s: float) -> list[RankView]:
+        waiting = [view(beat(r, at_s)) for r in (0, 1, 3)]
+        return [*waiting, traced(at_s, while_traced=while_traced)]
+
+    clock = Clockwork(beats, finding).run(60)
+
+    assert State.HUNG not in clock.states()
+
+
+def test_rank_that_a_native_capture_of_ours_holds_for_long_is_not_frozen() -> None:
+    held = msgspec.structs.replace(facts("t"), is_being_read=True)
+
+    clock = Clockwork(stuck(held), finding).run(25)
+
+    assert State.HUNG not in clock.states()
+
+
+def test_rank_that_is_stopped_in_the_same_old_heartbeat_twice_is_not_frozen_yet() -> None:
+    def beats(at_s: float) -> list[RankView]:
+        stopped = beat(2, at_s, process=facts("T" if at_s >= 14 else "R", 0.9))
+        last = view(stopped, age_s=max(0.0, at_s - 14))  # its node is not heard since
+        return [*(view(beat(r, at_s)) for r in (0, 1, 3)), last]
+
+    assert State.HUNG not in Clockwork(beats, finding).run(18).states()

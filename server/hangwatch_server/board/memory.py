@@ -214,7 +214,7 @@ class MemoryBoard:
         slot = job.slots.get(rank)
         if slot is not None and job.is_present(slot, now_s):
             link = links.get(slot.node, Link.LOST)
-            if slot.unlisted_since_s is not None and link is Link.LIVE and not slot.is_unlisted:
+            if slot.absent_since_s is not None and link is Link.LIVE and not slot.is_unlisted:
                 link = Link.LATE
             return RankView(
                 rank=rank,

@@ -23,7 +23,7 @@ class Slot:
     number: int  # the attempt this process belongs to
     restart: int  # the launcher's count at this process's start, as far as known
     alive_s: float  # when this process was last heard of and not gone; its first sight if never
-    unlisted_since_s: float | None = None  # its node's heartbeats stopped listing it
+    absent_since_s: float | None = None  # its node's heartbeats stopped listing it
     is_unlisted: bool = False  # for longer than a grace time
     calls: int = 0
     overlay: dict[str, tuple[int, tuple[wire.Entry, ...]]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Slot:
         self.heard_s = now_s
         if not self.is_gone:
             self.alive_s = now_s
-        self.unlisted_since_s, self.is_unlisted = None, False
+        self.absent_since_s, self.is_unlisted = None, False
 
     def miss(self, now_s: float) -> None:
         """Its node sent a heartbeat without it: after a grace time nothing is known of it.
@@ -62,9 +62,9 @@ class Slot:
         """
         if self.is_gone:
             return
-        if self.unlisted_since_s is None:
-            self.unlisted_since_s = now_s
-        self.is_unlisted = now_s - self.unlisted_since_s >= UNLISTED_GRACE_S
+        if self.absent_since_s is None:
+            self.absent_since_s = now_s
+        self.is_unlisted = now_s - self.absent_since_s >= UNLISTED_GRACE_S
 
     def lay(self, part: wire.CapturePart, now_s: float) -> None:
         """Use a capture's entries for the groups whose counter has not moved since it was taken."""

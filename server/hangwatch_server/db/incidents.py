@@ -43,17 +43,18 @@ async def open_incident(db: Database, lease: Lease, verdict: Verdict, why: str =
         return await _need(connection, incident["id"])
 
 
-async def record_failure(db: Database, lease: Lease, verdict: Verdict, why: str = "") -> Incident:
-    """Write an incident that is over already: the job failed and left nobody waiting."""
+async def record_failure(
+    db: Database, lease: Lease, verdict: Verdict, why: str = "", reason: str = _END_RECORD
+) -> Incident:
+    """Write an incident that is over already: the job failed and left nobody waiting, or was
+    started again before anything else was known."""
     async with db.begin() as connection:
         await leases.check(connection, lease)
         incident = incident_rows.new(verdict, IncidentState.ENDED)
         await connection.execute(
-            insert(incidents).values(
-                **incident, ended_at=func.clock_timestamp(), end_reason=_END_RECORD
-            )
+            insert(incidents).values(**incident, ended_at=func.clock_timestamp(), end_reason=reason)
         )
-        await _log(connection, incident["id"], "", IncidentState.ENDED, why or _END_RECORD)
+        await _log(connection, incident["id"], "", IncidentState.ENDED, why or reason)
         return await _need(connection, incident["id"])
 
 
@@ -83,6 +84,13 @@ async def end(
     """Close an active incident as resolved, ended or pruned."""
     changes = {"state": state.value, "ended_at": func.clock_timestamp(), "end_reason": reason}
     return await _change(db, lease, incident_id, ACTIVE_INCIDENTS, changes, reason, None)
+
+
+async def explain(db: Database, lease: Lease, incident_id: str, reason: str) -> Incident:
+    """Say better why an incident ended, once more is known."""
+    changes = {"end_reason": reason}
+    allowed = (IncidentState.ENDED,)
+    return await _change(db, lease, incident_id, allowed, changes, reason, None)
 
 
 async def reopen(

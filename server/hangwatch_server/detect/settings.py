@@ -60,6 +60,9 @@ class DetectSettings:
 
     no_progress_after_s: float = 30.0
     no_progress_hung_s: float = 600.0
+    # From the end of the last rank to the first sign of the next attempt: torchrun waits half a
+    # minute for more nodes, and then starts the processes.
+    restart_within_s: float = 40.0
     node_lost_s: float = 60.0  # a silent node counts as lost for good (NCCL RAS' own limit)
     before_timeout_s: float = 60.0  # evidence is stored this long before the group's own timeout
 

@@ -31,8 +31,6 @@ from hangwatch_server.model import Finding, Kind, Limits, Link, Snapshot, State
 _ODD_STATES = process_states.ENDED | process_states.STOPPED
 # Before this a wait is everyday: no traces are kept of it.
 _TRACE_AFTER_S = 2.0
-# A launcher that restarts its ranks lets all of them go first; this is longer than it then takes.
-_OVER_AFTER_S = 30.0
 
 
 def step(
@@ -91,7 +89,8 @@ class _Told:
             evidence=(*again, *memory.stragglers),
             is_frozen=is_frozen,
             is_repeated=bool(again),
-            is_over=over_since_s is not None and now_s - over_since_s >= _OVER_AFTER_S,
+            is_over=over_since_s is not None
+            and now_s - over_since_s >= self.settings.restart_within_s,
         )
 
 

@@ -82,6 +82,21 @@ class Keeper:
         self._memory[job] = dataclasses.replace(memory, known=known)
         return _named(decision, known)
 
+    async def close(self, lease: Lease, last: Verdict, attempt: int) -> Incident:
+        """See to it that an attempt which `attempt` has replaced leaves one incident that is over.
+
+        `last` is what was known of it: it becomes a record where no incident tells of its end.
+        """
+        reason = lifecycle.restarted(attempt)
+        newest = await incidents.newest(self._db, last.job, last.attempt)
+        if newest is not None and newest.state in ACTIVE_INCIDENTS:
+            return await incidents.end(self._db, lease, newest.id, IncidentState.ENDED, reason)
+        if newest is not None and newest.end_reason == reason:
+            return newest
+        if newest is not None and newest.state is IncidentState.ENDED:
+            return await incidents.explain(self._db, lease, newest.id, reason)
+        return await incidents.record_failure(self._db, lease, last, last.summary, reason)
+
     def forget(self, job: str) -> None:
         """Drop what is remembered of a job that is deleted or watched elsewhere."""
         self._memory.pop(job, None)
@@ -90,8 +105,9 @@ class Keeper:
         """Read what is stored, and end what an earlier attempt has left active."""
         active = await incidents.active_of_job(self._db, job)
         for old in lifecycle.left_behind(active, attempt):
-            await incidents.end(self._db, lease, old.id, IncidentState.ENDED, "restarted")
-            log.info("incident ended", incident=old.id, job=job, reason="restarted")
+            reason = lifecycle.restarted(attempt)
+            await incidents.end(self._db, lease, old.id, IncidentState.ENDED, reason)
+            log.info("incident ended", incident=old.id, job=job, reason=reason)
         own = next((incident for incident in active if incident.attempt == attempt), None)
         newest = own or await incidents.newest(self._db, job, attempt)
         return _Memory(lease.token, attempt, Known(active=own, newest=newest))

@@ -1,7 +1,8 @@
 """What should happen to a job's incident, given what detection says now. Pure: no clock, no I/O.
 
 Missing data is not progress: `unknown` and `starting` change nothing, so a server that has just
-restarted keeps the incident it finds. A confirmed incident stays until progress, the end of the job
+restarted keeps the incident it finds. A failure stays hidden until it is clear that no launcher
+starts the job again. A confirmed incident stays until progress, the end of the job
 (however it ended) or a restart; it is never hidden again.
 """
 
@@ -51,7 +52,7 @@ def steps(
     """
     if known.active is not None:
         if is_over:
-            return _finish(state, known.active)
+            return _end(state, reason, verdict, known.active)
         return _continue(state, reason, verdict, known.active)
     return _begin(state, reason, verdict, known)
 
@@ -59,6 +60,11 @@ def steps(
 def left_behind(active: Iterable[Incident], attempt: int) -> tuple[Incident, ...]:
     """Active incidents of attempts before this one: a restart has ended them."""
     return tuple(incident for incident in active if incident.attempt < attempt)
+
+
+def restarted(attempt: int) -> str:
+    """Why an incident ended whose attempt was replaced by this one."""
+    return f"restarted as attempt {attempt}"
 
 
 def is_same_stall(old: Verdict, new: Verdict) -> bool:
@@ -84,11 +90,8 @@ def _begin(state: State, reason: str, verdict: Verdict, known: Known) -> tuple[S
         )
     has_ended = known.newest is not None and known.newest.state is IncidentState.ENDED
     if state is State.FAILED and not has_ended:
-        if verdict.waiting:
-            return (
-                _open(reason, verdict, known.recent),
-                Step(action=Action.CONFIRM, why=reason),
-            )
+        if verdict.waiting:  # hidden until it is clear that no launcher starts the job again
+            return (_open(reason, verdict, known.recent),)
         return (Step(action=Action.RECORD, why=reason),)
     return ()
 
@@ -106,7 +109,7 @@ def _continue(state: State, reason: str, verdict: Verdict, active: Incident) -> 
         case State.FINISHED:
             return _finish(state, active)
         case State.FAILED:
-            return _fail(reason, verdict, active)
+            return _fail(verdict, active)
         case State.UNKNOWN | State.STARTING:
             return ()
 
@@ -147,11 +150,20 @@ def _finish(state: State, active: Incident) -> tuple[Step, ...]:
     return (Step(action=Action.END, why=_ENDS.get(state, "job ended"), state=ended),)
 
 
-def _fail(reason: str, verdict: Verdict, active: Incident) -> tuple[Step, ...]:
+def _fail(verdict: Verdict, active: Incident) -> tuple[Step, ...]:
     """A hang keeps its verdict: the failure is its consequence. A restart may still come."""
     if active.state is IncidentState.OPEN and verdict.waiting:
-        return (Step(action=Action.CONFIRM, why=reason),)
+        return _news(active.verdict, verdict)
     return ()
+
+
+def _end(state: State, reason: str, verdict: Verdict, active: Incident) -> tuple[Step, ...]:
+    """No restart came: people are told of a failure that left others waiting."""
+    finish = _finish(state, active)
+    is_news = active.state is IncidentState.OPEN and bool(verdict.waiting)
+    if state is State.FAILED and is_news:
+        return (Step(action=Action.CONFIRM, why=reason), *finish)
+    return finish
 
 
 def _news(old: Verdict, new: Verdict) -> tuple[Step, ...]:

@@ -44,7 +44,7 @@ class Incident:
     opened_at: datetime
     confirmed_at: datetime | None
     ended_at: datetime | None
-    end_reason: str  # "progress", "restarted", "job finished", "job failed"
+    end_reason: str  # "progress", "restarted as attempt 2", "job finished", "job failed"
     acknowledged_by: str
     acknowledged_at: datetime | None
     snoozed_until: datetime | None

@@ -276,6 +276,14 @@ class DetectionLimits:
             "the usual timeout of a process group",
         ),
     )
+    restart_within_s: float = field(
+        default=40.0,
+        metadata=setting(
+            "seconds after the end of all ranks until no restart is expected any more",
+            "an elastic launcher waits half a minute for more nodes; a failed attempt that is "
+            "started again by then raises no alert",
+        ),
+    )
     node_lost_s: float = field(
         default=60.0,
         metadata=setting(

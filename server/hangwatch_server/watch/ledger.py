@@ -133,9 +133,11 @@ class Ledger:
     async def _write(self, watched: Watched, decision: Decision, now_s: float) -> bool:
         lease = await self._leases.hold(watched.id, now_s)
         if lease is None:
+            watched.replaced.clear()  # another server tells
             return False
         if watched.saved_s is None:
             await self._save(watched, now_s)  # rows of verdicts and captures refer to the job's
+        await self._close_replaced(watched, lease)
         incident = await self._apply(watched, decision, lease)
         if incident is not None:
             await self._keep_moment(watched, incident)
@@ -148,6 +150,14 @@ class Ledger:
         elif self._is_save_due(watched, now_s):
             await self._save(watched, now_s)
         return True
+
+    async def _close_replaced(self, watched: Watched, lease: Lease) -> None:
+        """Store how the attempts ended that a restart has replaced since the last look."""
+        while watched.replaced:
+            last = watched.replaced[0]
+            incident = await self._keeper.close(lease, last, watched.snapshot.attempt)
+            del watched.replaced[0]
+            self._bus.publish(f"incident:{incident.id}", {"incident": incident.id})
 
     async def _apply(self, watched: Watched, decision: Decision, lease: Lease) -> Incident | None:
         """Bring the incident in line; a job that is over is settled once."""

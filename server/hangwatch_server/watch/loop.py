@@ -23,7 +23,7 @@ from hangwatch_server.detect import Decision, DetectSettings, Memory, Wish
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.model import Finding, Kind, Link, NodeHistory, Snapshot
 from hangwatch_server.settings import ServerSettings
-from hangwatch_server.watch import advice, appointments, findings, guard, rows, verdicts
+from hangwatch_server.watch import advice, appointments, attempts, findings, guard, rows, verdicts
 from hangwatch_server.watch.appointments import Appointments
 from hangwatch_server.watch.leases import Leases
 from hangwatch_server.watch.ledger import Ledger
@@ -110,7 +110,7 @@ class Loop:
             return ()
         was_loaded = watched.is_loaded
         if await self._ledger.load(watched, now_s) and not was_loaded:
-            self._refresh(watched, now_s)  # the attempt may be a later one than it seemed
+            self._refresh(watched, now_s, is_renumbered=True)  # it may be a later attempt
         self.watched[job] = watched  # not before: until then readers see what is stored of it
         decision = await self._judge(watched, now_s)
         self._conclude(watched, decision)
@@ -139,7 +139,8 @@ class Loop:
             draft=verdicts.first(meta, now),
         )
 
-    def _refresh(self, watched: Watched, now_s: float) -> bool:
+    def _refresh(self, watched: Watched, now_s: float, *, is_renumbered: bool = False) -> bool:
+        """Take in what the board says now; an attempt that is renumbered was not replaced."""
         snapshot = self._board.snapshot(watched.id, now_s)
         meta = self._board.job_meta(watched.id, now_s)
         if snapshot is None or meta is None:
@@ -147,6 +148,8 @@ class Loop:
         if snapshot.attempt != watched.snapshot.attempt:
             _log.info("job_restarted", job=watched.id, attempt=snapshot.attempt)
             ended = watched.snapshot.attempt
+            if not is_renumbered:
+                self._note_replaced(watched, snapshot.attempt)
             watched.memory = detect.next_attempt(
                 watched.memory, ended, watched.finding, watched.verdict.state
             )
@@ -156,6 +159,18 @@ class Loop:
             watched.last_seen = self._clock.now()
         watched.snapshot, watched.meta = self._samples.into(snapshot), meta
         return True
+
+    def _note_replaced(self, watched: Watched, attempt: int) -> None:
+        last = attempts.last_word(
+            watched.meta,
+            watched.snapshot,
+            watched.finding,
+            watched.verdict,
+            attempt,
+            self._clock.now(),
+        )
+        if last is not None:
+            watched.replaced.append(last)
 
     async def _judge(self, watched: Watched, now_s: float) -> Decision:
         snapshot = watched.snapshot

@@ -61,6 +61,7 @@ class Watched:
     saved_version: int = -1
     applied_key: verdicts.Key | None = None
     applied_over: bool = False
+    replaced: list[Verdict] = field(default_factory=list)  # attempts whose end is not stored yet
     incident: Incident | None = None  # the one that the verdict names
     moment_key: tuple[str, IncidentState, Kind, str] | None = None  # see `moments.key`
     told: tuple[Verdict, JobMeta] | None = None  # what listeners were last told of

@@ -164,7 +164,7 @@ async def test_restarted_job_is_the_same_job_attempt_two_and_ends_the_incident(
 
     assert again.verdict.incident is None
     assert incident is not None
-    assert incident.end_reason == "restarted"
+    assert incident.end_reason == "restarted as attempt 2"
     assert stored is not None
     assert len(stored.processes) == 4
 
@@ -208,3 +208,25 @@ async def test_long_poll_answers_at_once_for_an_index_that_is_not_the_present_on
 
     assert future.index >= now.index
     assert past.index >= now.index
+
+
+async def test_attempt_that_is_replaced_before_anybody_saw_it_end_leaves_a_record(
+    database_url: str,
+) -> None:
+    async with house.open_house(database_url, SPEED) as server:
+        job = synthetic.Job(server.clock.monotonic_s)
+        db, watch = server.services.db, server.services.watch
+        token = await server.token("node-a")
+        async with synthetic.agent(server.url, token, "node-a", job, range(4)):
+            await until(lambda: watch.job(JOB), lambda found: found.reporting == 4)
+            job.start_ticks, job.restart = 900, 1
+            await until(lambda: watch.job(JOB), lambda found: found.attempt == 2)
+            shown = await until(
+                lambda: incident_rows.list_page(db, job=JOB), lambda page: bool(page[0])
+            )
+
+    (incident,) = shown[0]
+    assert (incident.attempt, incident.state) == (1, IncidentState.ENDED)
+    assert incident.end_reason == "restarted as attempt 2"
+    assert incident.summary == "Nobody saw attempt 1 end; restarted as attempt 2."
+    assert incident.confirmed_at is None

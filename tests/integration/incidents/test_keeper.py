@@ -115,7 +115,10 @@ async def test_restart_ends_the_incident_and_a_new_hang_is_a_new_one(
     assert second is not None
     ended = await incidents.find(db, first.id)
     assert ended is not None
-    assert (ended.state, ended.end_reason) == (IncidentState.ENDED, "restarted")
+    assert (ended.state, ended.end_reason) == (
+        IncidentState.ENDED,
+        "restarted as attempt 2",
+    )
     assert [incident.id for incident in (await incidents.list_page(db))[0]] == [first.id]
     assert second.id != first.id
 
@@ -131,6 +134,66 @@ async def test_failure_is_recorded_once_and_named(db: Database, lease: Lease) ->
     assert first.id == again.id
     assert first.state is IncidentState.ENDED
     assert len(await all_of(db)) == 1
+
+
+async def test_replaced_attempt_leaves_one_record_whatever_was_known_of_it(
+    db: Database, lease: Lease
+) -> None:
+    last = make.verdict(state=State.FAILED, kind=Kind.NONE, waiting="")
+    keeper = Keeper(db)
+
+    unseen = await keeper.close(lease, last, 2)
+    again = await keeper.close(lease, last, 2)
+
+    assert (unseen.state, unseen.end_reason) == (IncidentState.ENDED, "restarted as attempt 2")
+    assert unseen.summary == last.summary
+    assert again.id == unseen.id
+    assert len(await all_of(db)) == 1
+
+
+async def test_record_of_a_failure_says_later_that_the_job_was_started_again(
+    db: Database, lease: Lease
+) -> None:
+    last = make.verdict(state=State.FAILED, kind=Kind.NONE, waiting="")
+    recorded = await Keeper(db).apply(lease, JOB, Said(State.FAILED), last)
+
+    closed = await Keeper(db).close(lease, last, 2)
+
+    assert recorded is not None
+    assert (closed.id, closed.end_reason) == (recorded.id, "restarted as attempt 2")
+
+
+async def test_hidden_failure_that_a_restart_mends_is_never_confirmed(
+    db: Database, lease: Lease
+) -> None:
+    keeper = Keeper(db)
+    hidden = await follow(keeper, lease, State.FAILED)
+
+    closed = await keeper.close(lease, make.verdict(state=State.FAILED), 2)
+
+    assert hidden is not None
+    assert (closed.id, closed.state) == (hidden.id, IncidentState.ENDED)
+    assert closed.confirmed_at is None
+    assert closed.end_reason == "restarted as attempt 2"
+
+
+async def test_failure_that_no_restart_mends_is_confirmed_and_over(
+    db: Database, lease: Lease
+) -> None:
+    keeper = Keeper(db)
+    hidden = await follow(keeper, lease, State.FAILED)
+
+    verdict = make.verdict(state=State.FAILED)
+    over = await keeper.apply(lease, JOB, Said(State.FAILED, is_over=True), verdict)
+
+    assert hidden is not None
+    assert over is not None
+    assert (over.id, over.state, over.end_reason) == (
+        hidden.id,
+        IncidentState.ENDED,
+        "job failed",
+    )
+    assert over.confirmed_at is not None
 
 
 async def test_job_that_is_forgotten_is_read_again(db: Database, lease: Lease) -> None:

@@ -61,9 +61,9 @@ def test_gone_for_an_unknown_cause_is_unknown() -> None:
 
 
 def test_job_is_over_only_when_no_restart_followed() -> None:
-    clock = Clockwork(lambda at_s: [gone(0), gone(1, signal=9)], lambda at_s: NONE).run(40)
+    clock = Clockwork(lambda at_s: [gone(0), gone(1, signal=9)], lambda at_s: NONE).run(50)
 
-    assert [at_s for at_s, decision in clock.log if decision.is_over] == list(range(30, 41))
+    assert [at_s for at_s, decision in clock.log if decision.is_over] == list(range(40, 51))
 
 
 def test_gone_after_leaving_training_is_finished() -> None:

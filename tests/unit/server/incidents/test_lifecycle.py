@@ -48,8 +48,8 @@ def taken(state: State, known: Known, verdict: Verdict | None = None) -> tuple[S
     return lifecycle.steps(state, WHY, verdict or make.verdict(), known)
 
 
-def over(state: State, known: Known) -> tuple[Step, ...]:
-    return lifecycle.steps(state, WHY, make.verdict(), known, is_over=True)
+def over(state: State, known: Known, verdict: Verdict | None = None) -> tuple[Step, ...]:
+    return lifecycle.steps(state, WHY, verdict or make.verdict(), known, is_over=True)
 
 
 def actions(state: State, known: Known, verdict: Verdict | None = None) -> list[Action]:
@@ -142,9 +142,22 @@ def test_finished_job_ends_a_confirmed_hang_and_prunes_a_suspicion() -> None:
     )
 
 
-def test_failure_with_others_waiting_is_a_confirmed_incident() -> None:
-    assert actions(State.FAILED, Known()) == [Action.OPEN, Action.CONFIRM]
-    assert actions(State.FAILED, Known(active=incident())) == [Action.CONFIRM]
+def test_failure_with_others_waiting_is_hidden_until_no_restart_came() -> None:
+    failed = make.verdict(state=State.FAILED)
+    hidden = Known(active=incident())
+
+    assert actions(State.FAILED, Known(), failed) == [Action.OPEN]
+    assert actions(State.FAILED, hidden, failed) == []
+    assert over(State.FAILED, hidden) == (
+        Step(action=Action.CONFIRM, why=WHY),
+        Step(action=Action.END, why="job failed", state=IncidentState.ENDED),
+    )
+
+
+def test_failure_behind_a_suspicion_says_who_died() -> None:
+    (step,) = taken(State.FAILED, Known(active=incident()), make.verdict(culprits=(6,)))
+
+    assert step.action is Action.UPDATE
 
 
 def test_failure_that_left_nobody_waiting_is_recorded_once() -> None:
@@ -165,7 +178,7 @@ def test_failed_job_ends_the_hang_once_no_restart_came() -> None:
     assert taken(State.FAILED, hang) == ()
     assert taken(State.FAILED, suspicion, alone) == ()
     for known in (hang, suspicion):
-        assert over(State.FAILED, known) == end(IncidentState.ENDED, "job failed")
+        assert over(State.FAILED, known, alone) == end(IncidentState.ENDED, "job failed")
 
 
 def test_hung_job_that_its_user_killed_ends_the_incident() -> None:

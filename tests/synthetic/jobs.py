@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from tests.synthetic.plights import Plight, stack
+from tests.synthetic.plights import Plight, silences_probe, stack
 
 from hangwatch_agent import wire
 from hangwatch_server.model import (
@@ -168,7 +168,7 @@ def beat_at(
         process=plight.process,
         depth=wire.Depth.PROBE,
         is_rank_certain=not is_blank,
-        beat_age_s=0.3,
+        beat_age_s=stall_s if silences_probe(plight.process) else 0.3,
         is_initialised=not is_blank,
         is_destroyed=plight.is_destroyed,
         groups=telemetry.group_beats(

@@ -9,6 +9,7 @@ from random import Random
 import msgspec
 
 from hangwatch_agent import wire
+from hangwatch_server import process_states
 from hangwatch_server.model import Activity, Condition, Link, StackFacts
 
 ASLEEP = wire.ProcessFacts(state="S", main_cpu_share=0.0, threads=12)
@@ -47,6 +48,12 @@ def stack(plight: Plight, pid: int, age_s: float) -> StackFacts | None:
         same_leaf_captures=plight.captures,
         same_leaf_s=5.0 * (plight.captures - 1),
     )
+
+
+def silences_probe(process: wire.ProcessFacts) -> bool:
+    """Whether the probe's thread cannot run either: its record is as old as the trouble."""
+    is_held = process.is_gil_held or process.is_unresponsive
+    return is_held or process.state in process_states.STOPPED
 
 
 def _process(state: str = "S", **facts: object) -> wire.ProcessFacts:

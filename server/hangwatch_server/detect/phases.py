@@ -54,7 +54,7 @@ def goes_on_elsewhere(view: RankView, stalled_s: float, s: DetectSettings) -> bo
     """
     if view.beat is None or not view.beat.groups:
         return False
-    heard_s = progress.quiet_s(view)
+    heard_s = progress.unmoved_s(view)
     if heard_s is None:
         return False
     # As of its last heartbeat: an agent that restarts does not stop its ranks.

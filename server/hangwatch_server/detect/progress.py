@@ -21,7 +21,7 @@ _JITTER_S = 1.5
 _BREAK_S = 5.0
 
 
-def quiet_s(view: RankView) -> float | None:
+def unmoved_s(view: RankView) -> float | None:
     """For how long no counter of this rank has moved; None without counters.
 
     Of a rank that shows its process only, for how long its main thread has not run.
@@ -114,7 +114,7 @@ def _age_s(memory: Memory, snapshot: Snapshot, finding: Finding) -> float | None
     if finding.kind not in (Kind.NONE, Kind.NO_PROGRESS):
         return finding.stalled_s
     heard = (view for view in snapshot.ranks.values() if view.link is Link.LIVE and is_alive(view))
-    ages = [age for age in map(quiet_s, heard) if age is not None]
+    ages = [age for age in map(unmoved_s, heard) if age is not None]
     if memory.tally_s is not None:
         ages.append(snapshot.taken_s - memory.tally_s)
     return min(ages, default=None)

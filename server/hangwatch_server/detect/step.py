@@ -185,7 +185,7 @@ def needs_diagnosis(snapshot: Snapshot, memory: Memory, settings: DetectSettings
             return True
         if beat.process.state in _ODD_STATES:
             return True
-        quiet_s = progress.quiet_s(view)
-        if quiet_s is not None and quiet_s >= settings.needs_diagnosis_s:
+        unmoved_s = progress.unmoved_s(view)
+        if unmoved_s is not None and unmoved_s >= settings.needs_diagnosis_s:
             return True
     return False

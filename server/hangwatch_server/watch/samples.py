@@ -84,8 +84,8 @@ class Samples:
 
 def _has_stood_still(view: RankView, part: wire.CapturePart, age_s: float) -> bool:
     """Whether neither the rank's counters nor its main thread went on since `part` was taken."""
-    quiet_s = progress.quiet_s(view)
-    if quiet_s is not None and quiet_s < age_s:
+    unmoved_s = progress.unmoved_s(view)
+    if unmoved_s is not None and unmoved_s < age_s:
         return False
     if view.beat is None or part.process is None:
         return False

@@ -136,7 +136,7 @@ def replaces(
         return (restart, beat.start_ticks) > (old.restart, old.beat.start_ticks)
     is_over = old.is_gone or not old_node_is_live
     if restart > old.restart:
-        return is_over or old.unlisted_since_s is not None
+        return is_over or old.absent_since_s is not None
     is_free = is_over or old.is_unlisted
     return is_free and restart == old.restart and not process_states.has_ended(beat.process)
 

@@ -124,10 +124,11 @@ class BoardJob:
     def listed(self, size: int) -> Iterable[int]:
         """The ranks of a world of this size to look at, ascending: all that were seen, and of the
         others as many as their number makes likely."""
-        seen = self.slots.keys() | self.base_processes.keys()
-        most = MOST_PER_SEEN * len(seen) + MOST_UNSEEN
+        count = max(len(self.slots), len(self.base_processes))
+        most = MOST_PER_SEEN * count + MOST_UNSEEN
         if size <= most:
             return range(size)
+        seen = self.slots.keys() | self.base_processes.keys()
         unseen = itertools.islice((rank for rank in range(size) if rank not in seen), most)
         return sorted({*unseen, *(rank for rank in seen if rank < size)})
 

@@ -43,6 +43,25 @@ NODE = NodeRow(
 )
 
 
+async def test_good_tokens_are_those_that_are_neither_revoked_nor_expired(db: Database) -> None:
+    made = [
+        await tokens.create(
+            db, name, ["agent"], node="n", expires_at=expires_at, secret_hash=name, prefix="hw"
+        )
+        for name, expires_at in (
+            ("endless", None),
+            ("later", datetime.now(UTC) + timedelta(days=1)),
+            ("expired", datetime.now(UTC) - timedelta(seconds=1)),
+            ("revoked", None),
+        )
+    ]
+    await tokens.revoke(db, made[3].id)
+
+    good = await tokens.good(db, [*(token.id for token in made), "unknown"])
+
+    assert good == {made[0].id, made[1].id}
+
+
 async def test_token_is_found_by_its_hash_and_stays_after_it_is_revoked(db: Database) -> None:
     made = await tokens.create(db, "ci", ["read"], node="node-a", secret_hash="abc", prefix="hw_ci")
     await tokens.touch(db, made.id)

@@ -14,10 +14,10 @@ from hangwatch_server.board.slots import Slot
 from hangwatch_server.model import GroupView
 
 MAX_GROUPS = 262_144
-# Members of all groups of a job together: two groups of the largest world, and for each rank that
+# Members of all groups of a job together: a few groups of the largest world, and for each rank that
 # was seen far more than any mesh has. Few characters of range text can name very many.
-MAX_MEMBERS = 2 * wire.MAX_WORLD_SIZE
-MAX_MEMBERS_PER_RANK = 1024
+MAX_MEMBERS = 4 * wire.MAX_WORLD_SIZE
+MAX_MEMBERS_PER_RANK = 4096
 MAX_RETIRED = 100_000
 # What a job says of its size is believed so far that its unseen ranks are looked at one by one: as
 # many as these beside MOST_PER_SEEN for each that was seen. One process may say any number.

@@ -88,7 +88,7 @@ def test_few_words_never_list_very_many_members_of_groups() -> None:
     snapshot = board.snapshot(JOB, 1.0)
 
     assert snapshot is not None
-    assert list(snapshot.groups) == [group.gid for group in groups[:2]]
+    assert set(snapshot.groups) == {group.gid for group in groups[:4]}
 
 
 def test_node_whose_jobs_are_forgotten_may_have_others() -> None:

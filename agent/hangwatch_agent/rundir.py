@@ -10,7 +10,6 @@ from pathlib import Path
 
 from hangwatch_agent import settings
 from hangwatch_agent.errors import RunDirError
-from hangwatch_agent.probe import folder
 
 LOCK_NAME = "agent.lock"
 
@@ -49,13 +48,23 @@ def prepare(run_dir: Path) -> None:
             run_dir.mkdir(mode=0o700, parents=True)
             if is_shared:
                 run_dir.chmod(0o1777)  # mkdir's mode is cut by the umask
-        problem = folder.problem(str(run_dir), of_any_owner=os.geteuid() == 0)
+        info = run_dir.stat()
     except OSError as error:
         raise RunDirError(
             f"run dir {run_dir} cannot be used: {error.strerror}; give another: --run-dir DIR"
         ) from error
-    if problem:
-        raise RunDirError(f"run dir {run_dir} {problem}; give another: --run-dir DIR")
+    mode = info.st_mode
+    if not stat.S_ISDIR(mode):
+        raise RunDirError(f"run dir {run_dir} is not a folder; give another: --run-dir DIR")
+    if os.geteuid() not in (0, info.st_uid) and info.st_uid != 0:
+        raise RunDirError(
+            f"run dir {run_dir} belongs to uid {info.st_uid}, who could replace what is in it; "
+            "give another: --run-dir DIR"
+        )
+    if mode & 0o002 and not mode & stat.S_ISVTX:
+        raise RunDirError(
+            f"run dir {run_dir} lets every user remove others' files; chmod +t {run_dir}"
+        )
 
 
 def _open(path: Path) -> int:

@@ -99,6 +99,18 @@ def test_missing_command_is_refused_with_the_next_step(
     assert "command not found: no-such-command-here" in capsys.readouterr().err
 
 
+def test_run_dir_in_which_others_could_replace_files_is_refused_before_the_job_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tmp_path.chmod(0o777)
+
+    with pytest.raises(SystemExit) as ended:
+        run.main(None, tmp_path, ["true"])
+
+    assert ended.value.code == 126
+    assert f"run dir {tmp_path} lets every user remove" in capsys.readouterr().err
+
+
 def test_run_dir_that_the_probe_could_not_write_to_is_refused_before_the_job_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,7 +147,8 @@ class Node:
             return False
         record = records.read(path)
         if record.is_absent:
-            return self._miss(path, now_ns)
+            self._miss(path, now_ns)
+            return False
         self._absent.discard(path)
         if record.uid != identity.uid or record.start_ticks != identity.start_ticks:
             logs.warning("record_refused", record=path.name, why="its owner or header has changed")
@@ -160,7 +161,7 @@ class Node:
             tracked.record = record
         return _who(old) != _who(record)
 
-    def _miss(self, path: Path, now_ns: int) -> bool:
+    def _miss(self, path: Path, now_ns: int) -> None:
         """Take note that a record's file has been removed, once it would have a newer beat.
 
         Its process may well go on: that it writes where nobody reads says nothing of it.
@@ -168,13 +169,11 @@ class Node:
         record, identity = self._records[path]
         item = self._tracked.get(identity)
         is_current = record.payload is not None and not ranks.is_silent(record.payload, now_ns)
-        if item is None or item.process.is_gone or is_current:
-            return False
-        if path not in self._absent:
-            logs.warning("record_removed", record=path.name, rank=item.candidate.rank)
-            self._absent.add(path)
-            item.record = None
-        return False
+        if item is None or item.process.is_gone or is_current or path in self._absent:
+            return
+        logs.warning("record_removed", record=path.name, rank=item.candidate.rank)
+        self._absent.add(path)
+        item.record = None
 
     def _update(self, now_s: float) -> None:
         """Believe or refuse new records, then decide anew which processes are ranks."""

@@ -82,6 +82,9 @@ def of_verdict(verdict: Verdict) -> str:
     if is_seen_only(verdict):
         return "every rank seen waits inside a collective"
     if verdict.kind is Kind.STALLED_COLLECTIVE and not verdict.culprit_ranks:
+        group = verdict.group.ranks if verdict.group is not None else verdict.waiting
+        if waiting < words.count(group):
+            return f"no rank is known to be missing from {call}, none finishes"
         return f"all ranks entered {call}, none finishes"
     if verdict.kind is Kind.INCOMPLETE_RENDEZVOUS:
         return f"{who} never came to the rendezvous"
@@ -89,6 +92,9 @@ def of_verdict(verdict: Verdict) -> str:
         return "no rank moves, and none is in a collective"
     if verdict.culprit_ranks and waiting:
         return f"{who} {verb} up {words.plural(waiting, 'rank')}"
+    if verdict.kind is Kind.NONE and verdict.state is State.FAILED:
+        what, _ = line(verdict)
+        return what[:1].lower() + what[1:]
     return words.kind(verdict.kind)
 
 

@@ -105,6 +105,16 @@ def test_all_is_well_in_one_sentence() -> None:
             "all ranks entered all_gather #7, none finishes",
         ),
         (
+            {
+                "kind": model.Kind.STALLED_COLLECTIVE,
+                "op": "all_gather",
+                "seq": 7,
+                "group": model.GroupRef(id="g", name="dp", ranks="0-3"),
+                "waiting": "0-2",
+            },
+            "no rank is known to be missing from all_gather #7, none finishes",
+        ),
+        (
             {"kind": model.Kind.INCOMPLETE_RENDEZVOUS, "culprit_ranks": "3"},
             "rank 3 never came to the rendezvous",
         ),
@@ -114,6 +124,18 @@ def test_an_incident_is_named_by_who_against_whom(changes: dict[str, object], te
     verdict = making.verdict("a", "a", model.State.HUNG, **changes)
 
     assert headline.of_verdict(verdict) == text
+
+
+def test_a_failure_that_held_nobody_up_is_named_by_who_died() -> None:
+    verdict = making.verdict(
+        "a",
+        "a",
+        model.State.FAILED,
+        kind=model.Kind.NONE,
+        summary="Rank 3 exited with code 1; restarted as attempt 2.",
+    )
+
+    assert headline.of_verdict(verdict) == "rank 3 exited with code 1"
 
 
 def test_a_rank_that_is_inside_the_call_has_not_failed_to_arrive() -> None:

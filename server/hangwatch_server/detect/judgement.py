@@ -255,10 +255,11 @@ def _all_entered(case: Case) -> tuple[State, str]:
     if case.bound is not None and not case.bound.is_met:
         return State.SUSPECTED, _BY_CHANCE
     if Motion.FROZEN in case.motions() and case.stalled_s >= min(frozen_s, hang_s):
-        return State.HUNG, f"all members wait in the collective for {case.stalled_s:.0f} s"
+        lasts = f"and it has lasted {case.stalled_s:.0f} s"
+        return State.HUNG, f"nobody is known to be missing from the collective, {lasts}"
     if case.stalled_s >= hang_s:
         return State.HUNG, f"the collective has not finished for {case.stalled_s:.0f} s"
-    return State.SUSPECTED, "all members have entered the collective, and none leaves it"
+    return State.SUSPECTED, "nobody is known to be missing from the collective, and none leaves it"
 
 
 def _no_progress(case: Case) -> tuple[State, str]:

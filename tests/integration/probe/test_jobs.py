@@ -253,7 +253,7 @@ def test_one_import_line_is_enough_and_the_exit_is_marked(
 
 
 def test_files_that_are_cleared_under_a_running_rank_come_back(start: Starter) -> None:
-    job = start("alone.py", "1", "auto", "exit", has_injection=False)
+    job = start("alone.py", "1")
     before = wait_for(lambda: payload(job, 0), "the record")
     shutil.rmtree(job.run_dir)
 
@@ -271,7 +271,7 @@ def test_files_that_are_cleared_under_a_running_rank_come_back(start: Starter) -
 def test_job_whose_run_dir_is_not_safe_runs_unwatched_and_says_so(
     start: Starter,
 ) -> None:
-    job = start("alone.py", "1", "auto", "exit", has_injection=False, run_dir_mode=0o777)
+    job = start("alone.py", "1", run_dir_mode=0o777)
     wait_for(lambda: job.has("ready"), "the rank goes on")
     job.signal("leave")
 

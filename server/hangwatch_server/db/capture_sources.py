@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Collection
 
 import msgspec
-from sqlalchemy import ColumnElement, Text, cast, select
+from sqlalchemy import ColumnElement, Text, cast, func, select
 
 from hangwatch_agent import wire
 from hangwatch_server.db.engine import Database
@@ -28,13 +28,18 @@ async def of_incident(db: Database, incident_id: str, ranks: Collection[int]) ->
 async def _newest(
     db: Database, belongs: ColumnElement[bool], ranks: Collection[int]
 ) -> list[Sources]:
-    statement = (
-        select(cast(capture_parts.c.part["sources"], Text).label("sources"))
-        .distinct(capture_parts.c.rank)
+    place = func.row_number().over(
+        partition_by=capture_parts.c.rank,
+        order_by=(captures.c.requested_at.desc(), captures.c.id.desc()),
+    )
+    sources = cast(capture_parts.c.part["sources"], Text)
+    numbered = (
+        select(capture_parts.c.rank, sources.label("sources"), place.label("place"))
         .join(captures, captures.c.id == capture_parts.c.capture)
         .where(belongs, capture_parts.c.has_stacks, capture_parts.c.rank.in_(ranks))
-        .order_by(capture_parts.c.rank, captures.c.requested_at.desc(), captures.c.id.desc())
+        .subquery()
     )
+    statement = select(numbered.c.sources).where(numbered.c.place == 1).order_by(numbered.c.rank)
     async with db.begin() as connection:
         rows = (await connection.execute(statement)).all()
     decoder = msgspec.json.Decoder(Sources)

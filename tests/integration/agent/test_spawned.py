@@ -41,7 +41,7 @@ def test_spawned_ranks_are_found_and_looked_at(
     monkeypatch.setattr(spawned, "LOOK_AGAIN_S", 1.0)
     program = tmp_path / "train.py"
     program.write_text(PROGRAM)
-    start(str(program), str(tmp_path / "store"))
+    job = start(str(program), str(tmp_path / "store"))
     node = make.node_of(run_dir, adopt=True)
     found: dict[int, set[str]] = {}
 
@@ -60,7 +60,8 @@ def test_spawned_ranks_are_found_and_looked_at(
 
     make.wait_for(are_seen, "both ranks are seen where they are")
 
-    beats = [item.beat for item in node.translate(time.monotonic_ns())]
+    own = set(proc.children(job.pid, of_all_threads=True))  # other tests' ranks may run beside them
+    beats = [item.beat for item in node.translate(time.monotonic_ns()) if item.beat.pid in own]
     assert sorted((beat.rank, beat.world_size, beat.script) for beat in beats) == [
         (0, 2, "train.py"),
         (1, 2, "train.py"),

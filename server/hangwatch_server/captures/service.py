@@ -219,6 +219,7 @@ class Captures(Record):
                 pending.capture = dataclasses.replace(pending.capture, incident=incident_id)
             if capture.state is not CaptureState.TAKING or (pending and pending.done.is_set()):
                 self._evidence.add(incident_id)
+                self._unread.add(incident_id)
             elif pending is None:
                 # Whoever asked for it is gone; parts that still come are stored.
                 await rows.finish(self._db, capture.id, CaptureState.PARTIAL)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from hangwatch_server.model import Tree
 
 KEEP_S = 10.0
-KEEP_STAMPED_S = 600.0  # of a key that is another one as soon as a part comes
+KEEP_STAMPED_S = 86_400.0  # of a key that is another one as soon as a part comes
 MAX_TREES = 8
 
 

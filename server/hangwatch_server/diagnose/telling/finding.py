@@ -15,7 +15,7 @@ from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.survey import Survey
 from hangwatch_server.diagnose.telling import evidence, hints, sentences
 from hangwatch_server.diagnose.waiting import paths
-from hangwatch_server.diagnose.waiting.wait_graph import WaitGraph, blockers
+from hangwatch_server.diagnose.waiting.wait_graph import WaitGraph
 from hangwatch_server.model import Cause, Culprit, Evidence, Finding, Kind, PathStep, WaitEdge
 
 
@@ -123,24 +123,34 @@ def _way(
 
 
 def edges(waiting: WaitGraph, item: Judged) -> tuple[WaitEdge, ...]:
-    """Who waits for whom, nearest to the root first."""
-    near = {id(op): op for op in (*item.root.ops, *item.root.feeds)}
-    first = sorted(near.values(), key=lambda op: (-len(op.have), op.sort_key))
-    size, most = len(waiting.ranks), waiting.survey.settings.max_edges
-    behind = sorted(node - size for node in item.root.reached if node >= size)
-    further = (op for index in behind if id(op := waiting.pending[index]) not in near)
-    shown = [*first, *heapq.nsmallest(most, further, key=lambda op: -len(op.have))][:most]
-    return tuple(_edge(waiting.survey, op) for op in shown)
+    """Who waits for whom, nearest to the root first; no calls that all only have in a queue."""
+    size, before = len(waiting.ranks), waiting.predecessors
+    near = {id(op) for op in (*item.root.ops, *item.root.feeds)}
+
+    def far_and_small(node: int) -> tuple[bool, int, int]:
+        op = waiting.pending[node - size]
+        return id(op) not in near, -len(op.have), node
+
+    waited_in = (node for node in item.root.reached if node >= size and before[node])
+    shown = heapq.nsmallest(waiting.survey.settings.max_edges, waited_in, key=far_and_small)
+    return tuple(_edge(waiting, node) for node in shown)
 
 
-def _edge(looked: Survey, op: PendingOp) -> WaitEdge:
+def _edge(waiting: WaitGraph, node: int) -> WaitEdge:
+    looked, op = waiting.survey, waiting.pending[node - len(waiting.ranks)]
     stack = next((s for rank in list(op.have)[:64] if (s := looked.stack(rank))), None)
     return WaitEdge(
-        ranks=ranges.text(op.have),
+        ranks=ranges.text(waiting.ranks[before] for before in waiting.predecessors[node]),
         call=ops.label(op, looked.snapshot.groups.get(op.gid)),
-        missing=ranges.text(blockers(op)),
+        missing=ranges.text(_missing(looked, op)),
         where=stack.where if stack is not None else "",
     )
+
+
+def _missing(looked: Survey, op: PendingOp) -> tuple[int, ...]:
+    """Whom it waits for; whoever only has it in a queue waits there for another row's ranks."""
+    stuck = tuple(rank for rank in op.holding if rank not in looked.well)
+    return op.absent + op.unknown + stuck or op.holding
 
 
 def _summary(looked: Survey, item: Judged, blamed: Sequence[Culprit], calls: Sequence[str]) -> str:

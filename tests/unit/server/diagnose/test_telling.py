@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import pytest
+from tests.synthetic import jobs, large
 from tests.unit.server.diagnose import builders as make
 
 from hangwatch_agent.wire import GpuFacts
+from hangwatch_server import ranges
 from hangwatch_server.diagnose import diagnose
 from hangwatch_server.diagnose.blame import conditions
 from hangwatch_server.diagnose.telling import sentences
 from hangwatch_server.model import Activity, Condition, Culprit, Finding, Link, RankView
+from hangwatch_server.simulate.telemetry import Shape
 
 
 def waited_for(culprit: RankView) -> Finding:
     """Rank 1 is `culprit`; three others wait in all_reduce #6."""
     views = [make.rank(rank, make.at("world", 5, 6)) for rank in (0, 2, 3)]
     return diagnose(make.snapshot([*views, culprit], [make.world(*range(4))]))[0]
+
+
+def test_ranks_wait_where_their_gpu_is_and_for_others_than_themselves() -> None:
+    job = large.stopped(64, Shape.NCCL)
+
+    edges = diagnose(jobs.snapshot(job))[0].edges
+
+    assert str(min(job.truth.culprits)) in {edge.missing for edge in edges}
+    waiting = [set(ranges.parse(edge.ranks)) for edge in edges]
+    missing = [set(ranges.parse(edge.missing)) for edge in edges]
+    assert all(own and own.isdisjoint(others) for own, others in zip(waiting, missing, strict=True))
+    assert sum(map(len, waiting)) == len(set().union(*waiting))
 
 
 def test_of_a_silent_rank_it_is_not_said_that_it_never_came() -> None:

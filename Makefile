@@ -36,7 +36,7 @@ demo: $(VENV)/.demo
 
 # Most tests wait: for a server, a browser, a hang. Two processes share them.
 test: check
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest --numprocesses 2 --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

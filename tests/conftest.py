@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 # Properties are never timed: a busy machine must not fail them. Each run draws the same examples,
 # so that a failure is of the change it comes with; `--hypothesis-profile search` draws new ones.
@@ -19,17 +21,22 @@ settings.load_profile("same")
 FOLDER = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests last: Playwright keeps an event loop running, and then none can be started.
+class ByFile(LoadScopeScheduling):
+    """Each file is one process's own, for the servers it starts; so is all of acceptance, which
+    has one stage."""
 
-    Where several processes share the tests, each file is one's own, for the servers it starts; so
-    is all of acceptance, which has one stage.
-    """
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return "acceptance" if path.startswith("tests/acceptance/") else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests last: Playwright keeps an event loop running, and then none can be started."""
     items.sort(key=lambda item: item.path.is_relative_to(FOLDER / "web"))
-    for item in items:
-        folder = item.path.relative_to(FOLDER).parts[0]
-        name = folder if folder == "acceptance" else str(item.path.relative_to(FOLDER))
-        item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -34,9 +34,9 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.torch
 demo: $(VENV)/.demo
 	$(BIN)/hangwatch demo $(ARGS)
 
-# Most tests wait: for a server, a browser, a hang. Two processes share them.
+# Most tests wait: for a server, a browser, a hang. Three processes share them.
 test: check
-	$(BIN)/pytest --numprocesses 2 --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest --numprocesses 3 --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

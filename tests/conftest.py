@@ -9,6 +9,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+from hangwatch_server.demo import processes
 
 # Properties are never timed: a busy machine must not fail them. Each run draws the same examples,
 # so that a failure is of the change it comes with; `--hypothesis-profile search` draws new ones.
@@ -19,6 +22,8 @@ settings.load_profile("same")
 
 
 FOLDER = Path(__file__).parent
+RUN_MARK = "PYTEST_XDIST_TESTRUNUID"  # in the environment of all that a run's processes start
+_run = pytest.StashKey[str]()
 
 
 class ByFile(LoadScopeScheduling):
@@ -32,6 +37,16 @@ class ByFile(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     return ByFile(config, log)
+
+
+def pytest_configure_node(node: WorkerController) -> None:
+    node.config.stash[_run] = node.workerinput["testrunuid"]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """An interrupted run has killed its processes: the servers and jobs they started end here."""
+    if run := config.stash.get(_run, ""):
+        processes.end_marked(RUN_MARK, run)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -9,16 +9,25 @@ apt_install() {
 }
 
 has_apt() {
-    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null
+    [ "$(id -u)" = 0 ] && has apt-get
 }
 
-if ! command -v chromium >/dev/null && ! ls "$HOME"/.cache/ms-playwright/chromium-* >/dev/null 2>&1; then
+has() {
+    command -v "$1" >/dev/null
+}
+
+install_browser() {
     if has_apt; then
         apt-get update --quiet >/dev/null
-        apt_install chromium fonts-dejavu-core
+        apt_install fonts-dejavu-core chromium-headless-shell || apt_install fonts-dejavu-core chromium
     else
         "$bin/playwright" install chromium
     fi
+}
+
+# A whole Chromium serves where the lighter shell cannot be had.
+if ! has chromium-headless-shell && ! ls "$HOME"/.cache/ms-playwright/chromium-* >/dev/null 2>&1; then
+    install_browser || has chromium
 fi
 
 if ! ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && has_apt; then

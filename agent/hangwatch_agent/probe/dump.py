@@ -16,6 +16,7 @@ from typing import Any, Iterable, Iterator
 MAX_LOOKED_AT = 2500  # the recorder's default ring holds 2,000
 MAX_TENSORS = 8  # an all_gather of 1,024 outputs would fill the record alone
 MAX_P2P = 64  # newest sends and receives that are kept per group
+STARTED = ("started", "completed")  # states of a call whose kernel runs, or has run
 COALESCED = "coalesced"
 MIXED = "coalesced_mixed"  # different operations in one region
 # nlohmann::json sorts keys, so every entry begins like this; without it the whole text is parsed.
@@ -141,10 +142,16 @@ def _mark_queued(entries: list[dict[str, Any]]) -> None:
 def _tells_start(raw: dict[str, Any]) -> bool:
     """Whether this recorder knows when kernels start: only then does "scheduled" mean queued.
 
-    A torch that fills in the start of what it finds completed gives both the same time.
+    A torch that fills in the start of what it finds completed gives both the same time. One odd
+    entry must not turn every other one into a queued call, so its state and times have to agree.
     """
+    if raw.get("state") not in STARTED:
+        return False
     started = int(raw.get("time_discovered_started_ns") or 0)
-    return bool(started) and started != int(raw.get("time_discovered_completed_ns") or 0)
+    completed = int(raw.get("time_discovered_completed_ns") or 0)
+    return 0 < int(raw.get("time_created_ns") or 0) <= started and (
+        raw.get("state") == "started" or started < completed
+    )
 
 
 def group_name(raw: dict[str, Any]) -> str:
@@ -181,14 +188,12 @@ def is_over(raw: dict[str, Any]) -> bool:
 
 def trimmed(raw: dict[str, Any]) -> dict[str, Any]:
     """One collective's entry with the keys of hangwatch_agent.payload."""
-    state = str(raw.get("state", ""))
-    has_started = state in ("started", "completed") or bool(raw.get("time_discovered_started_ns"))
     return {
         "seq": int(raw.get("collective_seq_id", 0)),
         "op": bare_name(raw),
         "retired": is_over(raw),
         # "scheduled" says nothing by itself: gloo and untimed NCCL never leave it before the end.
-        "started": True if has_started else None,
+        "started": True if raw.get("state") in STARTED else None,
         "input_sizes": _sizes(raw.get("input_sizes")),
         "output_sizes": _sizes(raw.get("output_sizes")),
         "input_dtypes": _dtypes(raw.get("input_dtypes")),

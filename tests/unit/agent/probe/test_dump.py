@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.support.recorded import Recorder
+import pytest
+from tests.support.recorded import BASE_NS, Recorder
 
 from hangwatch_agent.probe import dump
 
@@ -81,6 +82,23 @@ def test_start_that_was_filled_in_at_completion_is_no_start_event() -> None:
     recorder.collective("0", 2, state="scheduled")
 
     assert told(recorder).collectives[-1]["started"] is None
+
+
+@pytest.mark.parametrize("at_ns", [16, BASE_NS - 1])
+def test_start_before_the_call_is_damage_and_no_start_event(at_ns: int) -> None:
+    recorder = Recorder()
+    recorder.collective("0", 1, time_discovered_started_ns=at_ns)
+    recorder.collective("0", 2, state="scheduled", time_discovered_started_ns=at_ns)
+
+    assert told(recorder).collectives[-1]["started"] is None
+
+
+def test_start_of_a_call_that_the_recorder_calls_scheduled_is_no_start_event() -> None:
+    recorder = Recorder("gloo")
+    recorder.collective("0", 1, time_discovered_started_ns=BASE_NS + 5)
+    recorder.collective("0", 2, state="scheduled")
+
+    assert [one["started"] for one in told(recorder).collectives] == [None, None]
 
 
 def test_coalesced_collectives_are_one_call_whose_end_tells_its_state() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from tests.synthetic.jobs import Job
 
 from hangwatch_server import ranges
 from hangwatch_server.diagnose import DEFAULT, diagnose, path, survey
+from hangwatch_server.diagnose.calls import mismatch
 from hangwatch_server.diagnose.pending import collectives, plain
 from hangwatch_server.model import Link, Snapshot
 
@@ -164,10 +166,13 @@ def test_plain_groups_are_told_of_as_they_are_with_care(sort: str, seed: int) ->
     looked = survey.survey(snapshot, DEFAULT)
 
     for group in snapshot.groups.values():
-        told = plain.pending(looked, group, looked.standings.reports(group.gid))
+        told = plain.pending(looked, group, looked.standings.places(group.gid))
         if told is not None:
             collectives.keep_only_the_root(looked, told)
-            assert list(collectives.with_care(looked, group)) == [told]
+            careful = list(collectives.with_care(looked, group))
+            # Whether members agree is known of these by their entries alone.
+            assert mismatch.mark(looked, careful) == mismatch.mark(looked, [told])
+            assert careful == [msgspec.structs.replace(told, is_agreed=False)]
 
 
 def test_most_groups_of_a_large_job_are_plain() -> None:
@@ -177,5 +182,5 @@ def test_most_groups_of_a_large_job_are_plain() -> None:
 
     waited_in = looked.standings.with_fronts
     groups = [snapshot.groups[gid] for gid in waited_in]
-    told = [plain.pending(looked, one, looked.standings.reports(one.gid)) for one in groups]
+    told = [plain.pending(looked, one, looked.standings.places(one.gid)) for one in groups]
     assert told.count(None) <= len(told) / 100

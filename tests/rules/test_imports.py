@@ -20,12 +20,12 @@ INPUT_OUTPUT = {
 }  # fmt: skip
 GROUND = {
     "assets", "background", "clock", "durations", "errors", "garbage", "kernel_waits", "logs",
-    "metrics", "model", "process_states", "ranges", "settings",
+    "metrics", "model", "op_names", "places", "process_states", "ranges", "settings",
 }  # fmt: skip
 FIRST_FLOOR = {"board", "detect", "diagnose", "stacks", "db", "bus"}
 DIAGNOSE_ROOMS = ("pending", "calls", "waiting", "blame", "telling")
 DIAGNOSE_GROUND = {
-    "bounds", "coverage", "hardware", "place", "process", "settings", "standing", "survey",
+    "bounds", "coverage", "hardware", "process", "settings", "standing", "survey",
 }  # fmt: skip
 # Files that ranks left behind are read by the agent's own readers, and in this room alone: they
 # trust no file, and a second set of them would not be as careful (docs/decisions/0012).

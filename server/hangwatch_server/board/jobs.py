@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping
+from sys import intern
 
 from hangwatch_agent import wire
 from hangwatch_server import ranges
@@ -91,8 +92,9 @@ class BoardJob:
         if self._members + members > MAX_MEMBERS + MAX_MEMBERS_PER_RANK * len(self.slots):
             return
         self._members += members
-        self.groups[info.gid] = GroupView(
-            gid=info.gid,
+        gid = intern(info.gid)  # as places have it: they are looked up by it in every look
+        self.groups[gid] = GroupView(
+            gid=gid,
             name=info.name,
             description=info.description,
             backend=info.backend,

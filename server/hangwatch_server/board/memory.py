@@ -222,6 +222,7 @@ class MemoryBoard:
                 link=link,
                 age_s=now_s - slot.heard_s,
                 beat=None if slot.is_unlisted else slot.beat,
+                places=None if slot.is_unlisted else slot.places,
             )
         return self._absent(job, rank, slot, links, now_s)
 

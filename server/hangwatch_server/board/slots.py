@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from hangwatch_agent import wire
-from hangwatch_server import process_states
+from hangwatch_server import places, process_states
+from hangwatch_server.places import Places
 
 # An agent that just restarted may need a moment to find its ranks again.
 UNLISTED_GRACE_S = 5.0
@@ -28,9 +29,10 @@ class Slot:
     calls: int = 0
     overlay: dict[str, tuple[int, tuple[wire.Entry, ...]]] = field(default_factory=dict)
     told: dict[str, wire.GroupBeat] = field(default_factory=dict)  # with entries, by its own beat
+    places: Places = ()  # by `beat`, which only `_set` changes
 
     def __post_init__(self) -> None:
-        self.beat = self._whole(self.beat)
+        self._set(self._whole(self.beat))
 
     @property
     def process(self) -> tuple[str, int, int]:
@@ -48,7 +50,7 @@ class Slot:
 
     def refresh(self, beat: wire.RankBeat, now_s: float) -> None:
         """Take the same process's newer beat."""
-        self.beat = self._with_overlay(self._whole(beat))
+        self._set(self._with_overlay(self._whole(beat)))
         self.heard_s = now_s
         if not self.is_gone:
             self.alive_s = now_s
@@ -75,7 +77,11 @@ class Slot:
             if group is not None and taken_s >= self.heard_s - group.stall_s:
                 newest = entries.entries[-wire.MAX_ENTRIES :]
                 self.overlay[entries.gid] = (group.counter, newest)
-        self.beat = self._with_overlay(self.beat)
+        self._set(self._with_overlay(self.beat))
+
+    def _set(self, beat: wire.RankBeat) -> None:
+        """Take the beat as it is now whole, with the places that follow from it alone."""
+        self.beat, self.places = beat, places.of(beat.rank, beat, self.places)
 
     def _whole(self, beat: wire.RankBeat) -> wire.RankBeat:
         """The beat with the entries that it leaves out because the one before had them."""

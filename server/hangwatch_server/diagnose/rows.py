@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, prod
 
-from hangwatch_agent.wire import Depth, Entry, GroupBeat, RankBeat
-from hangwatch_server import garbage, ranges
-from hangwatch_server.diagnose import place, survey
+from hangwatch_agent.wire import Depth, Entry, RankBeat
+from hangwatch_server import garbage, places, ranges
+from hangwatch_server.diagnose import survey
 from hangwatch_server.diagnose.calls import siblings, signature
 from hangwatch_server.diagnose.pending import (
     collectives,
@@ -31,6 +31,7 @@ from hangwatch_server.model import (
     GroupRow,
     GroupView,
     Link,
+    Place,
     RankRow,
     RankView,
     Snapshot,
@@ -246,20 +247,19 @@ def _front(looked: Survey, gid: str) -> int | None:
 
     As by the standings of all members, which take five times as long to work out.
     """
-    reports = looked.standings.reports(gid)
-    known = [_entered(own, entered) for _, own, entered, *_ in reports]
+    known = [_entered(place) for place in looked.standings.places(gid)]
     if None in known:
         held = looked.standings.get(gid, {}).values()
         known = [one.entered for one in held if one.entered is not None]
     return max((seq for seq in known if seq is not None), default=None)
 
 
-def _entered(own: GroupBeat, plain: int | None) -> int | None:
-    """What a report without anything odd says at once; None for all others."""
-    if plain is not None:
-        return plain
-    seq = own.seq
-    if own.entries or seq is None or not 0 <= seq <= place.MAX_SEQ or not 0.0 <= own.stall_s < inf:
+def _entered(place: Place) -> int | None:
+    """What a heartbeat without anything odd says at once; None for all others."""
+    if place.entered is not None:
+        return place.entered
+    own, seq = place.group, place.group.seq
+    if own.entries or seq is None or not 0 <= seq <= places.MAX_SEQ or not 0.0 <= own.stall_s < inf:
         return None
     return seq if own.finished is None or -1 <= own.finished <= seq else None
 

@@ -13,9 +13,9 @@ from math import inf
 from typing import NamedTuple
 
 from hangwatch_agent.wire import Entry, GroupBeat, RankBeat
-from hangwatch_server.diagnose import place
-from hangwatch_server.diagnose.place import MAX_SEQ, Report
-from hangwatch_server.model import Link, RankView
+from hangwatch_server import places
+from hangwatch_server.model import Link, Place, RankView
+from hangwatch_server.places import MAX_SEQ
 
 PROBE_SILENT_S = 5.0  # of a probe that writes each second; its counters are old by then
 
@@ -39,7 +39,7 @@ class Standings(Mapping[str, dict[int, Standing]]):
 
     def __init__(self, views: Mapping[int, RankView]) -> None:
         self._views = views
-        self._reports: dict[str, list[Report]] = {}
+        self._places: dict[str, list[Place]] = {}
         self._known: dict[str, dict[int, Standing]] = {}
         self.with_fronts: set[str] = set()  # groups in which somebody may have a front
         self.undumped: set[int] = set()  # ranks with entries older than their counters
@@ -48,48 +48,50 @@ class Standings(Mapping[str, dict[int, Standing]]):
 
     def _add(self, view: RankView) -> None:
         """What this rank says of its groups; nothing of a rank that never reported."""
-        beat = view.beat
-        if beat is None or beat.is_destroyed:
+        beat, by_gid = view.beat, self._places
+        if beat is None:
             return
-        rank, age_s, reports, read = view.rank, view.age_s, self._reports, place.report
-        for group in beat.groups:
-            report = read(rank, age_s, group)
-            entered, front = report[2], report[4]
-            reports.setdefault(group.gid, []).append(report)
-            if entered is None and group.finished is None and not group.are_entries_current:
-                self.undumped.add(rank)
-            if front is not None or (entered is None and _may_have_front(group)):
-                self.with_fronts.add(group.gid)
+        for place in places.of(view.rank, beat) if view.places is None else view.places:
+            gid = place.gid
+            known = by_gid.get(gid)
+            if known is None:
+                by_gid[gid] = [place]
+            else:
+                known.append(place)
+            if place.may_wait:
+                self.with_fronts.add(gid)
+            if place.entered is None and _is_undumped(place.group):
+                self.undumped.add(view.rank)
 
     def __getitem__(self, gid: str) -> dict[int, Standing]:
         known = self._known.get(gid)
         if known is None:
-            known = dict(self._read(self._reports[gid]))
+            known = dict(self._read(self._places[gid]))
             self._known[gid] = known
         return known
 
     def each(self, gid: str) -> Iterator[tuple[int, Standing]]:
         """As items of the group's standings, for who may stop at the first."""
         known = self._known.get(gid)
-        yield from self._read(self.reports(gid)) if known is None else known.items()
+        yield from self._read(self.places(gid)) if known is None else known.items()
 
-    def reports(self, gid: str) -> list[Report]:
-        """What is said of this group, in the order of the snapshot's ranks."""
-        return self._reports.get(gid, [])
+    def places(self, gid: str) -> list[Place]:
+        """Of all that tell of this group, in the order of the snapshot's ranks."""
+        return self._places.get(gid, [])
 
-    def _read(self, reports: list[Report]) -> Iterator[tuple[int, Standing]]:
-        for rank, group, *_ in reports:
-            view = self._views[rank]
-            yield rank, _of_report(group, view.age_s, is_prompt(view))
+    def _read(self, found: list[Place]) -> Iterator[tuple[int, Standing]]:
+        for place in found:
+            view = self._views[place.rank]
+            yield place.rank, _of_report(place.group, view.age_s, is_prompt(view))
 
     def __contains__(self, gid: object) -> bool:
-        return gid in self._reports
+        return gid in self._places
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._reports)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(self._reports)
+        return len(self._places)
 
 
 def is_prompt(view: RankView) -> bool:
@@ -99,15 +101,8 @@ def is_prompt(view: RankView) -> bool:
     return is_written and view.link is Link.LIVE
 
 
-def _may_have_front(group: GroupBeat) -> bool:
-    """Whether this rank may have entered a call of the group and not finished it.
-
-    NCCL's counters tell, whatever the entries say.
-    """
-    finished, entries = group.finished, group.entries
-    if finished is not None:
-        return (group.seq or 0) > finished or any(entry.seq > finished for entry in entries)
-    return group.are_entries_current and not all(entry.is_retired for entry in entries)
+def _is_undumped(group: GroupBeat) -> bool:
+    return group.finished is None and not group.are_entries_current
 
 
 def quiet_s(view: RankView) -> float:

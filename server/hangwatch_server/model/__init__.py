@@ -57,7 +57,9 @@ from hangwatch_server.model.rows import (
     TimelinePoint,
 )
 from hangwatch_server.model.snapshot import (
+    Content,
     GroupView,
+    Place,
     RankView,
     RasMember,
     RasView,
@@ -104,6 +106,7 @@ __all__ = [
     "Comment",
     "Comparison",
     "Condition",
+    "Content",
     "Coverage",
     "Culprit",
     "DepthRow",
@@ -138,6 +141,7 @@ __all__ = [
     "PairSide",
     "PartRow",
     "PathStep",
+    "Place",
     "RankCall",
     "RankCapture",
     "RankChild",

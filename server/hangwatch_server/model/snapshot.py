@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from hangwatch_agent import wire
 from hangwatch_server.model.words import Activity, Link
 
@@ -35,6 +37,28 @@ class StackFacts:
     is_opaque: bool = False  # a lock or an asynchronous call's wait(): the stack cannot tell which
 
 
+# What the members of a group must make alike in a call: its op, input sizes and input dtypes.
+Content = tuple[str, tuple[tuple[int, ...], ...], tuple[str, ...]]
+
+
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """Where a rank stands on one of its groups, by one heartbeat alone; see `places`.
+
+    A flat struct that the collector need not follow: a large job has a hundred thousand of them.
+    """
+
+    rank: int
+    gid: str
+    entered: int | None  # None: something is odd here, so the heartbeat must be read with care
+    completed: int  # newest collective that is known to be finished, -1 for none
+    front: wire.Entry | None
+    waits_in: int  # the front's number, -1 without one
+    stall_s: float  # at the moment of the heartbeat
+    content: Content | None  # the front's; mostly one object for all ranks that make the same call
+    group: wire.GroupBeat  # its own words
+    may_wait: bool  # whether it may have entered a call and not finished it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankView:
     """One rank at the moment of a snapshot. Ages inside `beat` are `age_s` older by now."""
@@ -45,6 +69,7 @@ class RankView:
     age_s: float  # since its newest heartbeat was received
     beat: wire.RankBeat | None  # None: never reported, or no more by an agent that is heard
     stack: StackFacts | None = None
+    places: tuple[Place, ...] | None = None  # by `beat`; None: whoever asks works them out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

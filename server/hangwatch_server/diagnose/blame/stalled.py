@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hangwatch_server.diagnose import bounds
+from hangwatch_server import op_names
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
@@ -34,7 +34,7 @@ def suspects(survey: Survey, op: PendingOp) -> Suspects:
     if unable and len(unable) < len(inside):
         return Suspects(unable, "its process cannot run")
     is_minority = 0 < len(inside) < len(op.done)
-    if is_minority and bounds.proves_arrival(op.op) and survey.fates_are_alive(op.done):
+    if is_minority and op_names.proves_arrival(op.op) and survey.fates_are_alive(op.done):
         return Suspects(tuple(inside), "most members have finished it, these have not")
     return NOBODY
 

@@ -8,6 +8,7 @@ broadcast can complete on its root by luck. No rank is right for being the first
 from __future__ import annotations
 
 from hangwatch_agent.wire import Entry
+from hangwatch_server import op_names
 from hangwatch_server.diagnose.calls import record, roots, shift, siblings, signature
 from hangwatch_server.diagnose.calls.signature import Signature, Vote
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
@@ -18,13 +19,20 @@ def mark(survey: Survey, pending: list[PendingOp]) -> dict[int, Vote]:
     """Set `is_mismatch` where members differ; return the votes by index into `pending`."""
     votes: dict[int, Vote] = {}
     for index, op in enumerate(pending):
-        if op.form is not Form.COLLECTIVE or op.seq is None:
+        if _is_beyond_doubt(op) or op.form is not Form.COLLECTIVE or op.seq is None:
             continue
         found = _vote(survey, op)
         if found is not None:
             op.is_mismatch = True
             votes[index] = found
     return votes
+
+
+def _is_beyond_doubt(op: PendingOp) -> bool:
+    """Whether nothing can differ: no root is named, and nobody waits where several never came."""
+    if not op.is_agreed or op.op in op_names.ROOTED:
+        return False
+    return len(op.have) > 1 or len(op.absent) < 2
 
 
 def first_divergence(survey: Survey, op: PendingOp) -> tuple[int, Vote] | None:
@@ -73,6 +81,8 @@ def _made_too_many(survey: Survey, op: PendingOp) -> Vote | None:
 
 def _agree(survey: Survey, op: PendingOp) -> bool:
     """Whether all members that have come are known to have made the same call."""
+    if op.is_agreed:
+        return True
     group = survey.snapshot.groups.get(op.gid)
     if group is not None and len(op.have) + len(op.absent) + len(op.unknown) < len(group.ranks):
         return False

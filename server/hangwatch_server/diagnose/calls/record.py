@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from hangwatch_agent.wire import Entry, GroupBeat, Tail
-from hangwatch_server.diagnose.place import Report
 from hangwatch_server.diagnose.survey import Survey
+from hangwatch_server.model import Place
 
 LONGEST = 64  # newest calls that are compared
 
@@ -35,29 +35,30 @@ def whole(group: GroupBeat) -> tuple[Entry, ...]:
 
 def at(survey: Survey, gid: str, seq: int) -> dict[int, Entry]:
     """Every member's recorded call at this place, finished or not."""
-    reports = survey.standings.reports(gid)
+    places = survey.standings.places(gid)
     if gid not in survey.recorded:
-        survey.recorded[gid] = _by_seq(reports)
+        survey.recorded[gid] = _by_seq(places)
     found = dict(survey.recorded[gid].get(seq, {}))
-    for rank, group, *_ in reports:
-        if group.tail is not None and rank not in found:
-            entry = _in_tail(group.tail, seq)
+    for place in places:
+        tail = place.group.tail
+        if tail is not None and place.rank not in found:
+            entry = _in_tail(tail, seq)
             if entry is not None:
-                found[rank] = entry
+                found[place.rank] = entry
     return found
 
 
-def _by_seq(reports: list[Report]) -> dict[int, dict[int, Entry]]:
+def _by_seq(places: list[Place]) -> dict[int, dict[int, Entry]]:
     """What is written out whole, by number and rank: a group may be asked about many numbers."""
     found: dict[int, dict[int, Entry]] = {}
-    for rank, group, *_ in reports:
-        for entry in group.entries:
-            found.setdefault(entry.seq, {})[rank] = entry
+    for place in places:
+        for entry in place.group.entries:
+            found.setdefault(entry.seq, {})[place.rank] = entry
     return found
 
 
 def _in_tail(tail: Tail, seq: int) -> Entry | None:
-    for place, kind in reversed(tail.calls):
-        if place == seq and kind < len(tail.kinds):
+    for number, kind in reversed(tail.calls):
+        if number == seq and kind < len(tail.kinds):
             return msgspec.structs.replace(tail.kinds[kind], seq=seq, record_id=-1)
     return None

@@ -8,7 +8,7 @@ that had served this receiver would not have left it waiting.
 from __future__ import annotations
 
 from hangwatch_agent.wire import Entry
-from hangwatch_server.diagnose import bounds
+from hangwatch_server import op_names
 from hangwatch_server.diagnose.calls import record, signature
 from hangwatch_server.diagnose.calls.signature import Signature, Vote
 from hangwatch_server.diagnose.pending import blind
@@ -32,7 +32,7 @@ def vote(survey: Survey, op: PendingOp) -> Vote | None:
 
 def _named(survey: Survey, op: PendingOp) -> dict[int, int]:
     """The root that each member names."""
-    if op.op not in bounds.ROOTED or op.seq is None:
+    if op.op not in op_names.ROOTED or op.seq is None:
         return {}
     named = {
         rank: entry.root
@@ -49,7 +49,7 @@ def _named(survey: Survey, op: PendingOp) -> dict[int, int]:
 
 def _left_alone(survey: Survey, op: PendingOp, named: dict[int, int]) -> Vote | None:
     """Receivers whose root has finished this call without them: it was nobody's root for them."""
-    if op.op not in bounds.ROOT_SENDS or op.seq is None:
+    if op.op not in op_names.ROOT_SENDS or op.seq is None:
         return None
     if op.absent or op.holding:
         return None  # a receiver hands on what it got: it waits for these though its root is done

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from math import inf
 
 from hangwatch_agent.wire import Entry
-from hangwatch_server.diagnose import bounds, process, standing
+from hangwatch_server import op_names
+from hangwatch_server.diagnose import process, standing
 from hangwatch_server.diagnose.pending import namesakes, rendezvous, undumped
 from hangwatch_server.diagnose.pending.proofs import Proof
 from hangwatch_server.diagnose.process import Fate
@@ -170,7 +171,7 @@ def _may_have_left(survey: Survey, rank: int, have: dict[int, Entry | None]) -> 
     if beat is None or not (beat.is_destroyed or beat.process.exit_code == 0):
         return False
     op = next((entry.op for entry in have.values() if entry is not None and entry.op), "")
-    return op in bounds.ROOTED
+    return op in op_names.ROOTED
 
 
 def _unproven(asked: Members, rank: int, have: dict[int, Entry | None]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hangwatch_agent.wire import Entry
-from hangwatch_server.diagnose import bounds
+from hangwatch_server import op_names
 from hangwatch_server.diagnose.pending import arrivals, later, plain, proofs, undumped
 from hangwatch_server.diagnose.pending.arrivals import UNHEARD, Members
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp, first_name
@@ -25,7 +25,7 @@ def pending(survey: Survey) -> list[PendingOp]:
         group = survey.snapshot.groups.get(gid)
         if group is None:
             continue
-        plainly = plain.pending(survey, group, survey.standings.reports(gid))
+        plainly = plain.pending(survey, group, survey.standings.places(gid))
         if plainly is None:
             found.extend(with_care(survey, group))
             continue
@@ -112,13 +112,13 @@ def _op(members: Members, seq: int, have: dict[int, Entry | None]) -> PendingOp:
 
 def keep_only_the_root(survey: Survey, op: PendingOp) -> None:
     """Receivers of a broadcast or scatter wait for its root alone while the root is not there."""
-    if op.op not in bounds.ROOT_SENDS:
+    if op.op not in op_names.ROOT_SENDS:
         return
     root = root_of(survey, op)
     if root in op.absent:
-        op.absent, op.unknown = (root,), ()
+        op.absent, op.unknown, op.is_agreed = (root,), (), False
     elif root in op.unknown:
-        op.absent, op.unknown = (), (root,)
+        op.absent, op.unknown, op.is_agreed = (), (root,), False
 
 
 def root_of(survey: Survey, op: PendingOp) -> int | None:

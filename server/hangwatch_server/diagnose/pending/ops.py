@@ -41,6 +41,7 @@ class PendingOp(msgspec.Struct, kw_only=True):
     stalled_s: float = 0.0
     peer: int | None = None  # P2P: whom `have` waits for
     is_mismatch: bool = False
+    is_agreed: bool = False  # of every member it is known where it is, all of `have` call the same
     detail: str = ""  # rendezvous: the init method; seen: which ranks are where
     done: tuple[int, ...] = ()  # members that have finished it
     doubted: tuple[int, ...] = ()  # members whose counters cannot be true beside their peers'

@@ -9,39 +9,44 @@ with all its care, and nothing (None) of any group that is not as plain as that.
 from __future__ import annotations
 
 from math import inf
-from operator import itemgetter
 
 from hangwatch_agent.wire import Entry
 from hangwatch_server.diagnose.pending import proofs
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp, first_name
-from hangwatch_server.diagnose.place import MAX_SEQ, Report
 from hangwatch_server.diagnose.survey import Survey
-from hangwatch_server.model import GroupView
+from hangwatch_server.model import Content, GroupView, Place
+from hangwatch_server.places import MAX_SEQ
 
-_RANK = itemgetter(0)
 
-
-def pending(survey: Survey, group: GroupView, reports: list[Report]) -> PendingOp | None:
+def pending(survey: Survey, group: GroupView, places: list[Place]) -> PendingOp | None:
     """The one operation that this group waits in; None where more care is needed."""
-    if not survey.prompt.issuperset(group.ranks):
+    if len(places) != len(group.ranks) or not survey.prompt.issuperset(group.ranks):
         return None
+    views = survey.snapshot.ranks
     have: dict[int, Entry | None] = {}
     absent: list[int] = []
+    content: Content | None = None
+    are_alike = True
     waits_in = completed = newest = most = -1
     least, stalled_s = MAX_SEQ, inf
-    for rank, _, entered, finished, front, still_s in reports:
+    for place in places:
+        rank, entered = place.rank, place.entered
         if entered is None:
             return None
-        if front is None:
+        if place.front is None:
             absent.append(rank)
             least, most = min(least, entered), max(most, entered)
-        elif have and (front.seq != waits_in or entered != newest):
+        elif not have:
+            waits_in, newest, content = place.waits_in, entered, place.content
+            have[rank] = place.front
+        elif place.waits_in != waits_in or entered != newest:
             return None  # of those in later calls too, some may have stopped in between
         else:
-            have[rank] = front
-            waits_in, newest = front.seq, entered
-        if finished > completed:
-            completed = finished
+            have[rank] = place.front
+            are_alike = are_alike and place.content == content
+        if place.completed > completed:
+            completed = place.completed
+        still_s = place.stall_s + views[rank].age_s
         if still_s < stalled_s:
             stalled_s = still_s
     if not have or stalled_s < survey.settings.stable_after_s:
@@ -51,7 +56,7 @@ def pending(survey: Survey, group: GroupView, reports: list[Report]) -> PendingO
         return None
     if absent and least < max(completed, waits_in - proofs.FAR_AHEAD):
         return None
-    if tuple(map(_RANK, reports)) != group.ranks:
+    if tuple([place.rank for place in places]) != group.ranks:
         return None
     if not survey.standings.undumped.isdisjoint(absent):
         return None
@@ -63,4 +68,5 @@ def pending(survey: Survey, group: GroupView, reports: list[Report]) -> PendingO
         have=have,
         absent=tuple(absent),
         stalled_s=stalled_s,
+        is_agreed=are_alike,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hangwatch_server import op_names
 from hangwatch_server.diagnose import bounds
 from hangwatch_server.diagnose.bounds import Bound
 from hangwatch_server.diagnose.process import Fate
@@ -83,7 +84,7 @@ def _bound(survey: Survey, members: dict[int, Standing]) -> Bound:
 
 def _proven(held: Standing) -> int:
     for entry in reversed(held.entries):
-        if entry.is_retired and bounds.proves_arrival(entry.op):
+        if entry.is_retired and op_names.proves_arrival(entry.op):
             return entry.seq
     # NCCL's completed number alone does not say of which op; most collectives need everybody.
     return -1 if held.entries else held.completed
@@ -92,7 +93,7 @@ def _proven(held: Standing) -> int:
 def _is_left_early(members: dict[int, Standing], seq: int) -> bool:
     """Whether a member's entry shows a call that some may leave before all have come."""
     return any(
-        entry.seq == seq and entry.op and not bounds.proves_arrival(entry.op)
+        entry.seq == seq and entry.op and not op_names.proves_arrival(entry.op)
         for held in members.values()
         for entry in held.entries
     )

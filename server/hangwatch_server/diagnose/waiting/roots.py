@@ -197,8 +197,10 @@ def _presumed(waiting: WaitGraph, certain: set[int]) -> dict[int, list[int]]:
     size = len(waiting.ranks)
     found: dict[int, list[int]] = {}
     for index, op in enumerate(waiting.pending):
-        nodes = [waiting.node_of[rank] for rank in op.unknown]
-        found[size + index] = [n for n in nodes if n not in certain and not waiting.successors[n]]
+        if op.unknown:
+            nodes = [waiting.node_of[rank] for rank in op.unknown]
+            nodes = [node for node in nodes if node not in certain]
+            found[size + index] = [node for node in nodes if not waiting.successors[node]]
     return {node: ranks for node, ranks in found.items() if ranks}
 
 

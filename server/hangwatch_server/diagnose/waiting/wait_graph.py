@@ -61,16 +61,7 @@ class WaitGraph:
 
 
 def build(survey: Survey) -> WaitGraph:
-    pending = [
-        *collectives.pending(survey),
-        *p2p.pending(survey),
-        *monitored.pending(survey),
-        *rendezvous.pending(survey),
-    ]
-    ras.refine(survey, pending)
-    # Counts tell more than stacks do; where they agree, the stacks may still tell something.
-    pending.extend(ras.pending(survey, pending) or seen.pending(survey))
-    pending.sort(key=attrgetter("sort_key"))
+    pending = _pending(survey)
     votes = mismatch.mark(survey, pending)
     fronts = waits.fronts(pending)
     queued = waits.queues(survey, pending, fronts)
@@ -85,6 +76,19 @@ def build(survey: Survey) -> WaitGraph:
         holders = () if op.is_mismatch else op.absent + op.holding or op.unknown
         successors.append([node_of[rank] for rank in holders])
     return WaitGraph(survey, ranks, pending, votes, successors, graph.reverse(successors), node_of)
+
+
+def _pending(survey: Survey) -> list[PendingOp]:
+    """All pending operations in the order of their sort keys; the collectives come in it."""
+    found = collectives.pending(survey)
+    others = [*p2p.pending(survey), *monitored.pending(survey), *rendezvous.pending(survey)]
+    ras.refine(survey, found)
+    # Counts tell more than stacks do; where they agree, the stacks may still tell something.
+    others += ras.pending(survey, [*found, *others]) or seen.pending(survey)
+    if not others:
+        return found
+    others.sort(key=attrgetter("sort_key"))
+    return sorted([*found, *others], key=attrgetter("form", "gid"))
 
 
 def blockers(op: PendingOp) -> tuple[int, ...]:

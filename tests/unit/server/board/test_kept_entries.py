@@ -9,19 +9,31 @@ from tests.unit.server.board import beats
 
 from hangwatch_agent import wire
 from hangwatch_agent.carried import Carried
+from hangwatch_server import places
 from hangwatch_server.board import MemoryBoard
+from hangwatch_server.model import RankView
+from hangwatch_server.places import Places
 
 ENTRY = wire.Entry(seq=5, op="all_reduce", is_retired=False)
 GROUP = wire.GroupBeat(gid="g", counter=5, stall_s=2.0, entries=(ENTRY,), are_entries_current=True)
 KEPT = msgspec.structs.replace(GROUP, entries=(), are_entries_kept=True)
 
 
-def _groups(board: MemoryBoard) -> tuple[wire.GroupBeat, ...]:
+def _view(board: MemoryBoard) -> RankView:
     snapshot = board.snapshot(beats.JOB, 1.0)
     assert snapshot is not None
-    beat = snapshot.ranks[0].beat
+    return snapshot.ranks[0]
+
+
+def _groups(board: MemoryBoard) -> tuple[wire.GroupBeat, ...]:
+    beat = _view(board).beat
     assert beat is not None
     return beat.groups
+
+
+def _places_by_itself(view: RankView) -> Places:
+    assert view.beat is not None
+    return places.of(view.rank, view.beat)
 
 
 def _apply(board: MemoryBoard, *groups: wire.GroupBeat, start: int = 100) -> None:
@@ -77,3 +89,4 @@ def test_the_board_knows_the_same_as_from_whole_beats(told: list[dict[str, objec
         whole.apply("a", beats.heartbeat([beats.rank(0, groups=said)]), 1.0)
         less.apply("a", beats.heartbeat(ranks), 1.0)
         assert _groups(less) == _groups(whole)
+        assert _view(less).places == _places_by_itself(_view(whole))

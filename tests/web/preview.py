@@ -16,6 +16,7 @@ from fastapi import FastAPI, Request, Response
 from tests.web import hangs, making, preview_admin, scenes
 
 from hangwatch_server import diagnose, model, ranges, security
+from hangwatch_server.api import problems
 from hangwatch_server.bus import MemoryBus
 from hangwatch_server.db import audit
 from hangwatch_server.db import captures as capture_rows
@@ -244,6 +245,7 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
     patch(audit, "record", _record)
     preview_admin.install(patch)
     install(app)
+    problems.install(app)
     app.middleware("http")(_with_policy)
     return app
 

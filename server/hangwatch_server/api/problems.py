@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -104,7 +104,7 @@ def internal(request: Request) -> Response:
 async def _known(request: Request, error: Exception) -> Response:
     status, slug = next((status, slug) for kind, status, slug in _KNOWN if isinstance(error, kind))
     if status == 401 and _is_page(request):
-        return RedirectResponse(f"/login?next={quote(_here(request), safe='')}", status_code=303)
+        return RedirectResponse(f"/login?next={quote(_next(request), safe='')}", status_code=303)
     if status >= 500:
         _log.warning("request_refused", path=request.url.path, reason=error)
     return document(request, status, slug, str(error))
@@ -140,11 +140,19 @@ def _part(raw: dict[str, Any]) -> Part:  # pydantic's own, untyped error records
 
 
 def _is_page(request: Request) -> bool:
-    """A browser on its way to a page is led to the login instead of being shown JSON."""
-    accepts_html = "text/html" in request.headers.get("accept", "")
-    return request.method == "GET" and accepts_html and not request.url.path.startswith("/api/")
+    """A browser on its way to a page is led to the login instead of being shown JSON.
+
+    The script that asks for a page's events is no reader: it must be told that there are none.
+    """
+    accepted = request.headers.get("accept", "")
+    is_read = "text/html" in accepted and "text/event-stream" not in accepted
+    return is_read and not request.url.path.startswith("/api/")
 
 
-def _here(request: Request) -> str:
-    query = request.url.query
-    return request.url.path + (f"?{query}" if query else "")
+def _next(request: Request) -> str:
+    """Where to go on after the login: to the same page, from a form to the page that held it."""
+    if request.method == "GET":
+        query = request.url.query
+        return request.url.path + (f"?{query}" if query else "")
+    came_from = urlsplit(request.headers.get("referer", ""))
+    return came_from.path if came_from.netloc == request.headers.get("host", "") else "/"

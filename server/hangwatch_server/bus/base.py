@@ -36,6 +36,10 @@ class Subscription(Protocol):
         """The next event, or None when `timeout_s` passed without one."""
         ...
 
+    def skip(self) -> None:
+        """Drop the events that wait, for whoever is about to read the state anyway."""
+        ...
+
     def close(self) -> None:
         """Stop receiving; whoever iterates gets StopAsyncIteration. May be called twice."""
         ...

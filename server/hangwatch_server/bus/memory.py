@@ -48,6 +48,9 @@ class MemorySubscription:
         except (TimeoutError, StopAsyncIteration):
             return None
 
+    def skip(self) -> None:
+        self._events.clear()
+
     def close(self) -> None:
         self.is_closed = True
         self._wake.set()

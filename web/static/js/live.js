@@ -7,6 +7,8 @@ import { clock } from "./times.js";
 
 const QUIET_LIMIT_MS = 15_000; // the server sends at least a beat every 5 s
 const HOLD_MS = 4_000; // a pointer that rests for longer holds nothing back
+const HELD_LONG_MS = 10_000; // beyond it the reader is told that the page is old
+const AGAIN_MS = 5_000;
 const TYPED = 'input:not([type="checkbox"]), select, textarea';
 const HELD = "table, .stacks, canvas, .culprit, .command, .panel, [data-hold]";
 
@@ -19,6 +21,8 @@ let lastPlace = null;
 let isDown = false;
 /** @type {string | null} */
 let waiting = null;
+let waitingSinceMs = 0;
+let waitingSinceAt = new Date();
 
 function banner() {
   return document.getElementById("stream-banner");
@@ -37,6 +41,33 @@ function heard() {
   lastHeardMs = performance.now();
   lastHeardAt = new Date();
   show(false);
+}
+
+/** What the server answered instead of a stream. @param {number | undefined} status */
+function refused(status) {
+  show(true);
+  // The session is over, or may no longer read: the page itself leads to the login, or says so.
+  if (status === 401 || status === 403) location.reload();
+}
+
+/** htmx tries a broken stream again by itself, but not one that never began. @param {any} event */
+function notBegun(event) {
+  const { ctx } = event.detail;
+  const live = document.getElementById("live");
+  if (ctx?.sourceElement !== live || !live) return;
+  if (ctx.response?.headers.get("content-type")?.startsWith("text/event-stream")) return;
+  event.preventDefault(); // or htmx would show the answer in place of the page
+  refused(ctx.response?.status);
+  // @ts-ignore: htmx is a plain script without types here
+  setTimeout(() => void htmx.ajax("GET", live.getAttribute("hx-sse:connect"), { source: live }), AGAIN_MS);
+}
+
+/** Say that what came is held back, once that has lasted. */
+function showHeld() {
+  const isLong = waiting !== null && !isPaused() && performance.now() - waitingSinceMs > HELD_LONG_MS;
+  const since = document.getElementById("held-since");
+  if (since && isLong) since.textContent = clock(waitingSinceAt);
+  document.getElementById("held-banner")?.toggleAttribute("hidden", !isLong);
 }
 
 /** Whether the reader is at something that must not move now. */
@@ -69,6 +100,7 @@ function beforeMessage(event) {
   heard();
   const { message } = event.detail;
   if (message.event) return;
+  if (waiting === null) [waitingSinceMs, waitingSinceAt] = [performance.now(), new Date()];
   message.data = merged(waiting, message.data);
   waiting = null;
   if (!isHeld()) return;
@@ -81,7 +113,9 @@ export function startLive() {
   document.addEventListener("htmx:sse:before:message", beforeMessage);
   document.addEventListener("htmx:sse:after:message", shown);
   document.addEventListener("htmx:sse:after:connection", heard);
-  document.addEventListener("htmx:sse:error", () => show(true));
+  document.addEventListener("htmx:sse:error", (event) => refused(/** @type {CustomEvent} */ (event).detail.status));
+  document.addEventListener("htmx:before:response", notBegun);
+  document.addEventListener("htmx:error", notBegun);
   document.addEventListener("gone", () => location.reload());
   document.addEventListener("pointermove", (event) => {
     // Browsers also send this event for a pointer that rests: when a page appears or moves under it.
@@ -93,6 +127,7 @@ export function startLive() {
   document.addEventListener("hangwatch:paused", release);
   setInterval(() => {
     release();
+    showHeld();
     if (performance.now() - lastHeardMs > QUIET_LIMIT_MS) show(true);
   }, 500);
 }

@@ -9,6 +9,7 @@ export async function openMore(link) {
   link.setAttribute("aria-busy", "true");
   try {
     const answer = await fetch(address, { headers: { accept: "text/html" } });
+    if (answer.redirected) return location.reload(); // to the login: the session is over
     if (!answer.ok) throw new Error(String(answer.status));
     const made = document.createElement("template");
     made.innerHTML = await answer.text(); // our own page's blocks, escaped by the server

@@ -82,3 +82,14 @@ async def test_forgotten_subscription_is_not_fed_for_ever() -> None:
 
 async def _all(subscription) -> list[object]:  # type: ignore[no-untyped-def]
     return [event async for event in subscription]
+
+
+async def test_who_reads_the_state_anyway_need_not_hear_every_event_before_it() -> None:
+    bus = MemoryBus()
+    with bus.subscribe(("jobs",)) as subscription:
+        for name in "abc":
+            bus.publish("jobs", {"job": name})
+        subscription.skip()
+        bus.publish("jobs", {"job": "d"})
+
+        assert (await anext(subscription)).data == {"job": "d"}

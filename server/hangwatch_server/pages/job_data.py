@@ -37,22 +37,22 @@ class Data(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Changes:
     """Of one open stream: what its page has not got yet, encoded; "" for nothing.
 
-    `held` is the digest of the places that the page was sent with.
+    `held` is the digest of the places that the page has.
     """
 
     def __init__(self, held: str = "") -> None:
-        self._held = held
+        self.held = held
         self._looks: Looks | None = None
         self._newest_s: float | None = None  # of the points sent, on the server's clock
 
     def of(self, grid: Grid, points: Sequence[TimelinePoint], now_s: float) -> str:
         now_held = digest(grid)
         data = Data(
-            looks=None if grid.looks == self._looks and now_held == self._held else grid.looks,
-            places=None if now_held == self._held else grid.places,
+            looks=None if grid.looks == self._looks and now_held == self.held else grid.looks,
+            places=None if now_held == self.held else grid.places,
             progress=self._fresh(points, now_s),
         )
-        self._looks, self._held = grid.looks, now_held
+        self._looks, self.held = grid.looks, now_held
         return "" if data == Data() else msgspec.json.encode(data).decode()
 
     def _fresh(self, points: Sequence[TimelinePoint], now_s: float) -> Progress | None:

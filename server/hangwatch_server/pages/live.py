@@ -13,9 +13,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from fastapi import Request
 from fastapi.responses import StreamingResponse
 
-from hangwatch_server import security
 from hangwatch_server.bus import Subscription
-from hangwatch_server.errors import HangwatchError
+from hangwatch_server.errors import DatabaseError, HangwatchError
 from hangwatch_server.pages import packing, pieces, render
 from hangwatch_server.services import Services
 
@@ -31,7 +30,8 @@ RETRY_MS = 1000
 _MEDIA_TYPE = "text/event-stream"
 
 Values = Callable[[Request], Awaitable[render.Values]]
-Beside = Callable[[render.Values], str]  # "" when there is nothing to say
+# What travels beside the page, "" for nothing, and a name for what its reader has by then.
+Beside = Callable[[render.Values], tuple[str, str]]
 _log = logging.getLogger("hangwatch.pages")
 
 
@@ -46,7 +46,8 @@ def stream(
     """Answer with the stream of the page `name`, rendered again on events of `topics`.
 
     A stream has begun with status 200: callers look for the page's subject first.
-    What `beside` says of the same values travels in events of their own, named `data`.
+    What `beside` says of the same values travels in events of their own, named `data`. Their id
+    comes back as `Last-Event-ID` when the reader connects again.
     """
     messages = _messages(request, services.bus.subscribe(topics), name, values, beside)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no", "vary": "accept-encoding"}
@@ -56,9 +57,9 @@ def stream(
     return StreamingResponse(packing.packed(messages), media_type=_MEDIA_TYPE, headers=headers)
 
 
-def message(text: str, event: str = "") -> str:
+def message(text: str, event: str = "", name: str = "") -> str:
     """One server-sent event; text of several lines travels as several `data:` lines."""
-    head = f"event: {event}\n" if event else ""
+    head = (f"event: {event}\n" if event else "") + (f"id: {name}\n" if name else "")
     return head + "".join(f"data: {line}\n" for line in text.splitlines()) + "\n"
 
 
@@ -78,18 +79,24 @@ async def _messages(
             begun_s = loop.time()
             try:
                 found = await values(request)
-            except (HangwatchError, security.UnauthorisedError) as error:
+            except DatabaseError:
+                found = None  # without a beat, the page says by itself that it is old
+            except HangwatchError as error:
                 yield message(str(error), "gone")
                 return
-            if told := beside(found) if beside else "":
-                yield message(told, "data")
-            if text := sieve.changed(render.fragment(request, name, found), loop.time()):
-                yield message(text)
-            cost_s = loop.time() - begun_s
-            yield message("beat", "beat")
-            await asyncio.sleep(pause_s(cost_s))
+            if found is not None:
+                told, held = beside(found) if beside else ("", "")
+                if told:
+                    yield message(told, "data", held)
+                yield _fresh(sieve.changed(render.fragment(request, name, found), loop.time()))
+            await asyncio.sleep(pause_s(loop.time() - begun_s))
             if not await _wait(subscription):
                 return
+
+
+def _fresh(text: str) -> str:
+    """What is new, and a sign of life."""
+    return (message(text) if text else "") + message("beat", "beat")
 
 
 def pause_s(cost_s: float) -> float:
@@ -102,6 +109,7 @@ async def _wait(subscription: Subscription) -> bool:
     try:
         async with asyncio.timeout(BEAT_S - SHORTEST_PAUSE_S):
             await anext(subscription)
+            subscription.skip()  # one look tells them all
     except TimeoutError:
         return True
     except StopAsyncIteration:

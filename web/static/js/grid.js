@@ -15,21 +15,30 @@ let asMesh = null;
 let axes = [];
 /** @type {import("./mesh.js").View | null} */
 let view = null;
-let isOwed = false; // a drawing of what came while the page was paused
+const watched = new ResizeObserver(lay);
+/** @type {{places?: import("./ranks.js").Places, looks?: import("./ranks.js").Looks}} */
+let owed = {}; // what came and is not shown yet
 
 /** @param {string} text what the server sent: everything, or what is new */
 function read(text) {
   if (!text) return;
-  const data = JSON.parse(text);
-  if (data.places) ranks.place(data.places);
-  if (data.looks) {
-    const changed = ranks.look(data.looks);
-    if (document.documentElement.dataset.paused === "1") isOwed = true;
-    else if (data.places) lay();
-    else if (changed === null) [byNode, asMesh].forEach((grid) => grid?.repaint());
-    else [byNode, asMesh].forEach((grid) => grid?.redraw(changed));
-  }
-  if (data.progress) document.dispatchEvent(new CustomEvent("hangwatch:progress", { detail: data.progress }));
+  const { places, looks, progress } = JSON.parse(text);
+  if (places) owed = { places };
+  if (looks) owed = { ...owed, looks };
+  if (document.documentElement.dataset.paused !== "1") take();
+  if (progress) document.dispatchEvent(new CustomEvent("hangwatch:progress", { detail: progress }));
+}
+
+/** Show what came, also while the page was paused. */
+function take() {
+  const { places, looks } = owed;
+  owed = {};
+  if (places) ranks.place(places);
+  if (!looks) return;
+  const changed = ranks.look(looks);
+  if (places) lay();
+  else if (changed === null) [byNode, asMesh].forEach((grid) => grid?.repaint());
+  else [byNode, asMesh].forEach((grid) => grid?.redraw(changed));
 }
 
 function lay() {
@@ -75,7 +84,7 @@ function show(next) {
 
 /** The controls say what is drawn; a dimension that is drawn whole has no place to choose. */
 function showControls() {
-  const block = document.getElementById("mesh-view");
+  const block = document.querySelector("[data-axes]");
   if (!block || !view) return;
   for (const [name, at] of Object.entries({ rows: view.rows, columns: view.columns })) {
     const select = block.querySelector(`select[name=${name}]`);
@@ -104,16 +113,34 @@ function onControl(event) {
   }
 }
 
-function startMesh() {
-  const block = document.getElementById("mesh-view");
+/** Use the block of matrices that the page has now; another mesh comes as another block. */
+function attachMesh() {
+  const block = document.querySelector("[data-axes]");
   const root = block?.querySelector(".grid");
-  if (!block || !(root instanceof HTMLElement)) return;
+  if (!(block instanceof HTMLElement) || !(root instanceof HTMLElement)) {
+    [asMesh, axes] = [null, []];
+    return;
+  }
+  if (asMesh?.root === root) return;
   axes = JSON.parse(block.dataset.axes ?? "[]");
   asMesh = new CanvasGrid(root, ranks, { open, lines });
   const asked = new URLSearchParams(location.search).get("mesh");
   view = (asked && readView(axes, asked)) || firstView(axes, ranks.ranks[ranks.firstOdd()] ?? 0);
   block.addEventListener("change", onControl);
   showControls();
+}
+
+/** Draw on what the page has now: ranks come and go with their agents, and the canvas with them. */
+function attach() {
+  const root = document.getElementById("grid");
+  const [before, beforeMesh] = [byNode, asMesh];
+  if (!root) byNode = null;
+  else if (byNode?.root !== root) byNode = new CanvasGrid(root, ranks, { open, lines });
+  attachMesh();
+  if (byNode === before && asMesh === beforeMesh) return;
+  watched.disconnect();
+  if (root) watched.observe(root);
+  lay();
 }
 
 /** Links to another colouring or lens keep the matrices that are shown. @param {MouseEvent} event */
@@ -127,17 +154,13 @@ function keepMesh(event) {
 }
 
 export function startGrid() {
-  const root = document.getElementById("grid");
-  if (!root) return;
-  byNode = new CanvasGrid(root, ranks, { open, lines });
-  read(root.dataset.sent ?? "");
-  startMesh();
-  lay();
-  new ResizeObserver(lay).observe(root);
+  if (!document.getElementById("live")) return;
+  read(document.getElementById("grid")?.dataset.sent ?? "");
+  attach();
+  document.addEventListener("hangwatch:shown", attach);
   document.addEventListener("hangwatch:theme", () => [byNode, asMesh].forEach((grid) => grid?.repaint()));
   document.addEventListener("hangwatch:paused", () => {
-    if (isOwed && document.documentElement.dataset.paused !== "1") lay();
-    isOwed = false;
+    if (document.documentElement.dataset.paused !== "1") take();
   });
   document.addEventListener("data", (event) => read(/** @type {CustomEvent} */ (event).detail.data));
   document.addEventListener("click", keepMesh, true);

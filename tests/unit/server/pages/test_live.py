@@ -14,3 +14,8 @@ def test_an_update_that_was_costly_is_followed_by_a_longer_rest() -> None:
 def test_a_page_hears_of_its_server_in_time_after_the_longest_rest() -> None:
     """live.js takes a stream that is quiet for 15 s for one that is down."""
     assert live.LONGEST_PAUSE_S + live.BEAT_S < 15.0
+
+
+def test_what_travels_beside_the_page_has_a_name_that_comes_back() -> None:
+    assert live.message("{}", "data", "4f2a") == "event: data\nid: 4f2a\ndata: {}\n\n"
+    assert live.message("a\nb") == "data: a\ndata: b\n\n"

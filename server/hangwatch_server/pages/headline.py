@@ -13,8 +13,14 @@ _TROUBLES = (
     (State.HUNG, "stuck"),
     (State.FAILED, "failed"),
     (State.SUSPECTED, "suspected of hanging"),
+    (State.SLOW, "slow"),
     (State.UNKNOWN, "out of sight"),
 )
+_CALM = {
+    State.HEALTHY: "is making progress",
+    State.STARTING: "is starting",
+    State.EXPECTED_WAIT: "waits, as expected",
+}
 _NAME_CHARS = 48
 
 
@@ -41,10 +47,8 @@ def of_jobs(jobs: Sequence[Job], *, has_earlier: bool = False) -> Headline:
         return Headline(
             state=State.FINISHED, lead=lead, rest="", job=None, title=f"{lead[:-1]} · Hangwatch"
         )
-    lead = "The one job is making progress." if len(live) == 1 else _all_well(len(live))
-    return Headline(
-        state=State.HEALTHY, lead=lead, rest="", job=None, title=_title(State.HEALTHY, lead)
-    )
+    state, lead = _calm(live)
+    return Headline(state=state, lead=lead, rest="", job=None, title=_title(state, lead))
 
 
 def line(verdict: Verdict) -> tuple[str, str]:
@@ -170,5 +174,11 @@ def _share(some: Sequence[Job], live: Sequence[Job], word: str) -> str:
     return f"{len(some)} of {len(live)} jobs {verb}{word}."
 
 
-def _all_well(count: int) -> str:
-    return f"All {count} jobs are making progress."
+def _calm(live: Sequence[Job]) -> tuple[State, str]:
+    """Only jobs that do make progress are said to."""
+    if len(live) == 1:
+        state = live[0].state
+        return state, f"The one job {_CALM.get(state, 'is not stuck')}."
+    if all(job.state is State.HEALTHY for job in live):
+        return State.HEALTHY, f"All {len(live)} jobs are making progress."
+    return State.HEALTHY, "No job is stuck."

@@ -28,10 +28,10 @@ def job(house: RunningServer) -> Iterator[str]:
 
         def known() -> str | None:
             answer = client.get(f"/api/v1/jobs/by-name/{agent.launch.name}")
-            is_up = answer.status_code == 200 and answer.json()["reporting"] == 2
+            is_up = answer.status_code == 200 and answer.json()["state"] == "healthy"
             return str(answer.json()["id"]) if is_up else None
 
-        yield waiting.until(known, 20, "the synthetic job is known")
+        yield waiting.until(known, 60, "the synthetic job makes progress")
 
 
 @contextlib.contextmanager

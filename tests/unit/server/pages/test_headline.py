@@ -6,7 +6,7 @@ import pytest
 from tests.web import making
 
 from hangwatch_server import model
-from hangwatch_server.pages import headline
+from hangwatch_server.pages import headline, words
 
 
 def _job(name: str, state: model.State) -> model.Job:
@@ -76,9 +76,28 @@ def test_a_verdict_in_one_line_says_what_happened_and_what_the_culprit_does() ->
 
 
 def test_all_is_well_in_one_sentence() -> None:
-    jobs = [_job("a", model.State.HEALTHY), _job("b", model.State.EXPECTED_WAIT)]
+    jobs = [_job("a", model.State.HEALTHY), _job("b", model.State.HEALTHY)]
 
     assert headline.of_jobs(jobs).lead == "All 2 jobs are making progress."
+
+
+@pytest.mark.parametrize(
+    ("states", "lead"),
+    [
+        ([model.State.STARTING], "The one job is starting."),
+        ([model.State.EXPECTED_WAIT], "The one job waits, as expected."),
+        ([model.State.SLOW], "The one job is slow."),
+        ([model.State.SLOW, model.State.HEALTHY], "1 of 2 jobs is slow."),
+        ([model.State.EXPECTED_WAIT, model.State.HEALTHY], "No job is stuck."),
+    ],
+)
+def test_a_job_without_progress_is_not_said_to_make_some(
+    states: list[model.State], lead: str
+) -> None:
+    said = headline.of_jobs([_job(str(number), state) for number, state in enumerate(states)])
+
+    assert said.lead == lead
+    assert said.title.startswith(f"{words.GLYPHS[said.state]} {lead.removesuffix('.')}")
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,17 @@ def test_two_jobs_at_once_are_two_verdicts_the_hang_first(page: Page, site: Site
     )
 
 
+def test_stacks_offer_nothing_that_would_lose_the_files(page: Page, site: Site) -> None:
+    native = left_behind.PY_SPY_TEXT.replace("\n    ", "\n    __poll (libc.so.6)\n    ", 1)
+    give(page, site, [*left_behind.dumps(), left_behind.stacks(2, native)])
+    expect(page.locator(".segment").first).to_be_visible()
+
+    page.locator("[data-stack-search]").fill("read")
+
+    expect(page.locator("[data-stack-found]")).to_contain_text("found")
+    expect(page.get_by_role("link", name="with native")).to_have_count(0)
+
+
 def test_the_report_is_saved_as_json(page: Page, site: Site) -> None:
     give(page, site, [*left_behind.dumps(), File(name=HOSTILE, data=b"x")])
 

@@ -18,7 +18,7 @@ _PROCESS = re.compile(r"^Process (\d{1,9}): ")
 _THREAD = re.compile(
     r'^Thread (0x[0-9A-Fa-f]{1,16}|\d{1,19})(?: \(([^)]{0,40})\))?(?:: "(.{0,200})")?'
 )
-_FRAME = re.compile(r"^ {4}(\S.{0,1000}?) \((.{1,1000}?)(?::(\d{1,9}))?\)$")
+_LINE = re.compile(r":(\d{1,9})$")
 
 
 @dataclass(slots=True)
@@ -62,10 +62,10 @@ def _take(found: list[_Process], line: str) -> None:
         threads = found[-1].threads
         if len(threads) < wire.MAX_THREADS:
             threads.append(_Thread(int(thread[1], 0), thread[3] or "", thread[2] or ""))
-    elif found and found[-1].threads and (frame := _FRAME.match(line)):
+    elif found and found[-1].threads and (frame := _frame(line)):
         frames = found[-1].threads[-1].frames
         if len(frames) < wire.MAX_FRAMES_PER_STACK:
-            frames.append(_frame(frame[1], frame[2], frame[3]))
+            frames.append(frame)
 
 
 def _thread(pid: int, thread: _Thread) -> wire.Thread:
@@ -79,10 +79,22 @@ def _thread(pid: int, thread: _Thread) -> wire.Thread:
     )
 
 
-def _frame(name: str, file: str, line: str | None) -> wire.Frame:
+def _frame(line: str) -> wire.Frame | None:
+    """The frame of `    name (file:12)`; None for any other line.
+
+    Cut at its first bracket and not by one expression, which a long line of brackets would keep
+    busy for a second.
+    """
+    name, opened, rest = line[4:].partition(" (")
+    is_frame = line.startswith("    ") and name[:1].strip() and opened and rest.endswith(")")
+    if not is_frame or len(rest) < 2:
+        return None
+    place = rest[:-1]
+    number = _LINE.search(place)
+    file = place[: number.start()] if number else place
     return wire.Frame(
         name=name[:MAX_NAME],
         file=file[-MAX_NAME:],
-        line=int(line or 0),
+        line=int(number[1]) if number else 0,
         is_native=not file.endswith((".py", ">")),
     )

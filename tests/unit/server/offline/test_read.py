@@ -190,3 +190,13 @@ def test_no_damaged_dump_makes_it_fail(cut: int, at: int, to: bytes) -> None:
     report = offline.examine([File(name="rank0", data=damaged[:cut]), left_behind.dump(1)], NOW)
 
     assert len(report.files) == 2
+
+
+def test_a_frame_is_cut_at_its_first_bracket_however_many_follow() -> None:
+    brackets = "    forward" + " (" * 990 + "))\n"
+    text = 'Thread 1 (idle): "MainThread"\n    load (my (new) data.py:12)\n' + brackets * 500
+
+    frames = read.read(File(name="stacks-0.txt", data=text.encode())).stacks[0].threads[0].frames
+
+    assert (frames[0].name, frames[0].file, frames[0].line) == ("load", "my (new) data.py", 12)
+    assert {frame.name for frame in frames[1:]} == {"forward"}

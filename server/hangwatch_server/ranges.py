@@ -43,6 +43,21 @@ def parse(spec: str) -> tuple[int, ...]:
     return tuple(sorted(ranks))
 
 
+def below(spec: str, end: int) -> frozenset[int]:
+    """The ranks of a text that are less than `end`, at no cost for the others; raise as `parse`."""
+    ranks: set[int] = set()
+    for span in _spans(spec):
+        ranks.update(range(span.start, min(span.stop, end), span.step))
+    return frozenset(ranks)
+
+
+def holds(spec: str, rank: int) -> bool:
+    """Whether a text made by `text` names this rank, without listing any; raise as `parse` does."""
+    if spec.isdecimal():
+        return int(spec) == rank
+    return any(rank in span for span in _spans(spec))
+
+
 def size(spec: str) -> int:
     """How many ranks a text made by `text` holds, without listing any; raise as `parse` does."""
     return sum(len(span) for span in _spans(spec))

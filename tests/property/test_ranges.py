@@ -36,3 +36,16 @@ def test_any_text_is_read_or_refused(spec: str) -> None:
     with contextlib.suppress(errors.BadRangeError):
         ranks = ranges.parse(spec)
         assert ranks == tuple(sorted(set(ranks)))
+
+
+@given(RANKS, st.integers(0, 6000))
+def test_ranks_below_an_end_are_those_of_the_whole_text(ranks: set[int], end: int) -> None:
+    assert ranges.below(ranges.text(ranks), end) == {rank for rank in ranks if rank < end}
+
+
+@given(RANKS, st.integers(0, 5000))
+def test_a_text_holds_the_ranks_that_it_was_made_of_and_no_other(
+    ranks: set[int], rank: int
+) -> None:
+    assert ranges.holds(ranges.text(ranks), rank) == (rank in ranks)
+    assert ranges.holds(ranges.text({*ranks, rank}), rank)

@@ -27,8 +27,8 @@ async def list_ranks(
     limit: paging.LongLimit = 20_000,
     cursor: paging.Offset = None,
 ) -> paging.Page[model.RankRow]:
-    wanted = frozenset(ranges.parse(ranks))
     rows = await house.watch.ranks(job_id)
+    wanted = ranges.below(ranks, 1 + max((row.rank for row in rows), default=0))
     kept = [row for row in rows if row.rank in wanted] if ranks else rows
     return paging.slice_of(request, response, kept, limit, cursor)
 

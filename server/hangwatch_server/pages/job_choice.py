@@ -53,10 +53,10 @@ class Choice:
     def gid(self) -> str:
         return "" if self.lens.startswith(_FAMILY) else self.lens
 
-    def chosen(self) -> tuple[frozenset[int] | None, str]:
-        """The ranks of the filter, None for all, and why it could not be read."""
+    def chosen(self, world_size: int) -> tuple[frozenset[int] | None, str]:
+        """The job's ranks of the filter, None for all, and why it could not be read."""
         try:
-            return (frozenset(ranges.parse(self.ranks)) if self.ranks else None), ""
+            return (ranges.below(self.ranks, world_size) if self.ranks else None), ""
         except BadRangeError as error:
             return None, str(error)
 

@@ -75,7 +75,8 @@ async def job_json(house: access.House, job_id: str) -> Verdict:
 @router.get("/jobs/{job_id}/live")
 async def job_live(request: Request, house: access.House, job_id: str, asked: Query_) -> Response:
     await house.watch.job(job_id)
-    changes = job_data.Changes(asked.held)
+    # A page that connects again has the places which its last stream has sent.
+    changes = job_data.Changes(request.headers.get("last-event-id") or asked.held)
     now_s = asyncio.get_running_loop().time
     return live.stream(
         request,
@@ -83,7 +84,7 @@ async def job_live(request: Request, house: access.House, job_id: str, asked: Qu
         (f"job:{job_id}",),
         "job",
         lambda _: _values(house, job_id, asked),
-        lambda values: changes.of(values["grid"], values["points"], now_s()),
+        lambda values: (changes.of(values["grid"], values["points"], now_s()), changes.held),
     )
 
 
@@ -104,7 +105,7 @@ async def take_capture(
     native: Annotated[bool, Form()] = False,
 ) -> Response:
     if ranks:
-        ranges.parse(ranks)
+        ranges.size(ranks)  # one that cannot be read is refused
     capture = await house.captures.request(
         job_id,
         ranks=ranks or None,
@@ -123,6 +124,7 @@ async def _values(house: Services, job_id: str, asked: Asked) -> render.Values:
     points = await house.watch.timeline(job_id)
     depths = await house.watch.depths(job_id)
     choice = job_choice.of(f"/jobs/{job_id}", asked.by, asked.lens, asked.ranks, groups)
+    chosen, problem = choice.chosen(job.world_size)
     return {
         "title": headline.of_job(job),
         "section": "jobs",
@@ -134,20 +136,19 @@ async def _values(house: Services, job_id: str, asked: Asked) -> render.Values:
         "latest": points[-1] if points else None,
         "uptime_s": _uptime_s(job),
         "past": await _past_incidents(house, job),
-        **_shown_rows(rows, choice),
+        "problem": problem,
+        **_shown_rows(rows, chosen),
         **await _shown_groups(house, job_id, choice, groups),
-        **await _shown_grid(house, job_id, choice, rows),
+        **await _shown_grid(house, job_id, choice, rows, chosen),
     }
 
 
-def _shown_rows(rows: Sequence[RankRow], choice: Choice) -> dict[str, object]:
-    chosen, problem = choice.chosen()
-    shown = [row for row in rows if row.rank in chosen] if chosen else _odd_first(rows)
+def _shown_rows(rows: Sequence[RankRow], chosen: frozenset[int] | None) -> dict[str, object]:
+    shown = _odd_first(rows) if chosen is None else [row for row in rows if row.rank in chosen]
     return {
         "rows": shown[:MAX_ROWS],
         "rows_found": len(shown),
         "ranks_total": len(rows),
-        "problem": problem,
     }
 
 
@@ -168,10 +169,13 @@ async def _shown_groups(
 
 
 async def _shown_grid(
-    house: Services, job_id: str, choice: Choice, rows: Sequence[RankRow]
+    house: Services,
+    job_id: str,
+    choice: Choice,
+    rows: Sequence[RankRow],
+    chosen: frozenset[int] | None,
 ) -> dict[str, object]:
     lags, lens_problem = await _lags(house, job_id, choice)
-    chosen, _ = choice.chosen()
 
     def made() -> dict[str, object]:
         coloured = colouring.of(choice.by, rows, lags)

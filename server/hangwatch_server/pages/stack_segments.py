@@ -13,6 +13,7 @@ from hangwatch_server import ranges
 from hangwatch_server.model import Activity, Earlier, StackClass, Tree, TreeNode
 from hangwatch_server.pages import source_lines
 from hangwatch_server.pages.source_lines import SourceLine
+from hangwatch_server.stacks import frames as frame_text
 
 CONTEXT_FRAMES = 40  # of a culprit's stack on its card; the tree below has them all
 
@@ -84,11 +85,8 @@ def of_tree(tree: Tree, culprits: str = "") -> tuple[Segment, ...]:
 def stack_of(tree: Tree, rank: int) -> tuple[tuple[StackLine, ...], StackClass | None]:
     """The innermost frames of one rank's main thread, as its class has them."""
     for group in tree.classes:
-        if rank in ranges.parse(group.ranks):
-            framework = {
-                (node.name, node.file, node.line) for node in _walk(tree.roots) if node.is_framework
-            }
-            lines = [_line(frame, framework) for frame in group.frames[:CONTEXT_FRAMES]]
+        if ranges.holds(group.ranks, rank):
+            lines = [_line(frame) for frame in group.frames[:CONTEXT_FRAMES]]
             return _with_source(lines, tree), group
     return (), None
 
@@ -117,7 +115,7 @@ def _with_source(lines: Sequence[StackLine], tree: Tree) -> tuple[StackLine, ...
 
 def _chain_of(nodes: Sequence[TreeNode], rank: int) -> Iterator[StackLine]:
     for node in nodes:
-        if rank in ranges.parse(node.ranks):
+        if ranges.holds(node.ranks, rank):
             yield StackLine(
                 name=node.name,
                 file=node.file,
@@ -169,17 +167,11 @@ def _segment(node: TreeNode, wanted: _Wanted, at: str) -> Segment:
     )
 
 
-def _walk(nodes: Sequence[TreeNode]) -> Iterator[TreeNode]:
-    for node in nodes:
-        yield node
-        yield from _walk(node.children)
-
-
-def _line(frame: wire.Frame, framework: set[tuple[str, str, int]]) -> StackLine:
+def _line(frame: wire.Frame) -> StackLine:
     return StackLine(
         name=frame.name,
         file=frame.file,
         line=frame.line,
-        is_framework=(frame.name, frame.file, frame.line) in framework,
+        is_framework=frame_text.is_framework(frame),
         is_native=frame.is_native,
     )

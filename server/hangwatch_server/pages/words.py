@@ -264,9 +264,9 @@ def ranks_named(text: str) -> str:
 
 
 def count(text: str) -> int:
-    """How many ranks a range text holds; 0 for text that is none."""
+    """How many ranks a text made by `ranges` holds; 0 for text that is none."""
     try:
-        return len(ranges.parse(text))
+        return ranges.size(text)
     except BadRangeError:
         return 0
 

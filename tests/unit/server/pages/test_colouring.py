@@ -104,7 +104,7 @@ def test_a_hostile_family_cannot_leave_its_place_in_the_address() -> None:
 
 
 def test_a_filter_that_cannot_be_read_shows_all_and_says_why() -> None:
-    chosen, problem = Choice(path="/jobs/1", ranks="0-x").chosen()
+    chosen, problem = Choice(path="/jobs/1", ranks="0-x").chosen(8)
 
     assert chosen is None
     assert "0-x" in problem

@@ -51,7 +51,7 @@ class Envelope:
             return
         request = Request(scope, receive)
         request.state.request_id = _request_id(request)
-        reply = _Reply(send, request.state.request_id, _caching(scope["path"]))
+        reply = _Reply(send, request.state.request_id)
         try:
             refusal = _refusal(request)
             if refusal is not None:
@@ -87,9 +87,8 @@ class _Bounded:
 class _Reply:
     """Sends on, with the headers added."""
 
-    def __init__(self, send: Send, request_id: str, caching: str) -> None:
+    def __init__(self, send: Send, request_id: str) -> None:
         self._send = send
-        self._caching = caching
         self._request_id = request_id
         self.has_started = False
         self.status = 0
@@ -102,7 +101,7 @@ class _Reply:
             headers["x-request-id"] = self._request_id
             for name, value in SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
-            headers.setdefault("cache-control", self._caching)
+            headers.setdefault("cache-control", "no-cache")
         await self._send(message)
 
 
@@ -129,11 +128,6 @@ def _too_large(limit: int) -> str:
 def _request_id(request: Request) -> str:
     given = request.headers.get("x-request-id", "")
     return given if _GIVEN_ID.fullmatch(given) else uuid.uuid4().hex
-
-
-def _caching(path: str) -> str:
-    """Vendored files carry their version in their path; everything else is asked for again."""
-    return "public, max-age=31536000, immutable" if path.startswith("/vendor/") else "no-cache"
 
 
 def _has_nul(scope: Scope) -> bool:

@@ -102,6 +102,21 @@ def test_a_body_without_a_size_is_refused_once_it_is_too_large(
     assert answer.status_code == 413
 
 
+@pytest.mark.parametrize("path", ["/vendor/htmx.org-9/htmx.min.js", "/static/0123456789ab/x.js"])
+def test_a_file_that_is_not_there_yet_is_asked_for_again(admin: httpx.Client, path: str) -> None:
+    """Another replica may be newer: a browser that keeps "not found" for a year is broken by it."""
+    answer = admin.get(path)
+
+    assert answer.status_code == 404
+    assert answer.headers["cache-control"] == "no-cache"
+
+
+def test_vendored_files_are_kept_for_good(admin: httpx.Client) -> None:
+    found = admin.get("/vendor/htmx.org-4.0.1/htmx.min.js")
+
+    assert "immutable" in found.headers["cache-control"]
+
+
 def _pieces() -> Iterator[bytes]:
     """A body in chunks, which carries no Content-Length."""
     yield b"a="

@@ -9,6 +9,8 @@ from fastapi import Depends, Request
 from hangwatch_server import security
 from hangwatch_server.services import Services
 
+NO_NUL = r"^[^\x00]*$"  # Postgres texts cannot hold NUL
+
 
 def services_of(request: Request) -> Services:
     services: Services = request.app.state.services

@@ -25,11 +25,10 @@ from hangwatch_server.services import Services
 from hangwatch_server.settings import effective
 
 PAGE_AUDIT = 50
-_NO_NUL = r"^[^\x00]*$"
 router = APIRouter(route_class=PageRoute, dependencies=[access.ADMIN])
 
-Name = Annotated[str, Form(min_length=1, max_length=100, pattern=_NO_NUL)]
-NodeName = Annotated[str, Form(max_length=100, pattern=_NO_NUL)]
+Name = Annotated[str, Form(min_length=1, max_length=100, pattern=access.NO_NUL)]
+NodeName = Annotated[str, Form(max_length=100, pattern=access.NO_NUL)]
 
 
 class Life(StrEnum):

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
+from pydantic import BeforeValidator, Field
 
 from hangwatch_server import ranges
 from hangwatch_server.db import captures as capture_rows
@@ -48,7 +49,9 @@ from hangwatch_server.services import Services
 LONGEST_SNOOZE = timedelta(days=30)
 router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
 
-RankChoice = Annotated[int | None, Query(ge=0, le=1_000_000)]
+_Rank = Annotated[int, Field(ge=0, le=1_000_000)]
+# A field that was emptied asks for no rank.
+RankChoice = Annotated[_Rank | None, BeforeValidator(lambda text: text or None), Query()]
 
 
 @router.get("/incidents/{incident_id}.txt", response_class=PlainTextResponse)
@@ -114,7 +117,7 @@ async def acknowledge(
     house: access.House,
     caller: access.Operator,
     incident_id: str,
-    comment: Annotated[str, Form(max_length=2000)] = "",
+    comment: Annotated[str, Form(max_length=2000, pattern=access.NO_NUL)] = "",
 ) -> Response:
     await people.acknowledge(house.db, house.bus, incident_id, caller.name, comment.strip())
     return _back(incident_id)
@@ -125,7 +128,7 @@ async def comment(
     house: access.House,
     caller: access.Operator,
     incident_id: str,
-    text: Annotated[str, Form(min_length=1, max_length=2000)],
+    text: Annotated[str, Form(min_length=1, max_length=2000, pattern=access.NO_NUL)],
 ) -> Response:
     if text.strip():
         await people.comment(house.db, house.bus, incident_id, caller.name, text.strip())

@@ -16,9 +16,8 @@ router = APIRouter(route_class=PageRoute)
 async def login(
     request: Request,
     next_page: Annotated[str, Query(alias="next", max_length=2000)] = "/",
-    error: Annotated[str, Query(max_length=300)] = "",
 ) -> Response:
-    return login_page(request, next_page, error)
+    return login_page(request, next_page)
 
 
 def login_page(request: Request, next_page: str, error: str = "") -> Response:

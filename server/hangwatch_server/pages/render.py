@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
@@ -76,7 +77,7 @@ def fragment(request: Request, name: str, values: Values) -> str:
 def _with_request(request: Request, values: Values) -> dict[str, Any]:
     caller = getattr(request.state, "caller", None)
     query = f"?{request.url.query}" if request.url.query else ""
-    path = request.url.path.removesuffix("/live")
+    path = quote(request.scope["path"]).removesuffix("/live")  # a node's name may hold a "?"
     return {
         "caller": caller,
         "csrf_token": security.csrf_token(request),

@@ -27,6 +27,7 @@ async def list_ranks(
     limit: paging.LongLimit = 20_000,
     cursor: paging.Offset = None,
 ) -> paging.Page[model.RankRow]:
+    ranges.size(ranks)  # one that cannot be read is refused, whatever the job
     rows = await house.watch.ranks(job_id)
     wanted = ranges.below(ranks, 1 + max((row.rank for row in rows), default=0))
     kept = [row for row in rows if row.rank in wanted] if ranks else rows

@@ -86,6 +86,8 @@ async def _caller(request: Request, credentials: HTTPAuthorizationCredentials | 
     if cookie and (caller := await _by_session(request, cookie)) is not None:
         return caller
     if _is_anonymous_reader(request):
+        if request.method not in _SAFE_METHODS and not sessions.is_same_origin(request):
+            raise ForbiddenError("the request was sent by another site: open the page here")
         return ANONYMOUS
     raise UnauthorisedError(
         "this call needs a token: send `Authorization: Bearer hw_…`, or set HANGWATCH_TOKEN; an "

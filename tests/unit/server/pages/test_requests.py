@@ -129,3 +129,29 @@ async def test_an_event_stream_without_a_session_is_refused_and_not_led_to_the_l
     answer = await browser.get("/live", headers={"accept": "text/html, text/event-stream"})
 
     assert answer.status_code == 401
+
+
+async def test_a_job_that_nobody_reports_is_not_said_to_go_on_waiting(
+    browser: httpx.AsyncClient, scene: scenes.Scene
+) -> None:
+    verdict = making.verdict("ab12", "old", model.State.UNKNOWN, stalled_s=252.4)
+    scene.add(dataclasses.replace(making.job(verdict), is_live=False), ())
+
+    page = (await browser.get("/jobs/ab12")).text
+
+    said = re.search(r'<p class="verdict-state">(.*)</p>', page)
+    assert said is not None
+    assert "unknown" in said[1]
+    assert "4 min 12 s" not in said[1]
+
+
+async def test_another_site_cannot_have_files_read_here(
+    app: FastAPI, browser: httpx.AsyncClient
+) -> None:
+    browser.cookies.clear()
+    files = {"files": ("trace_rank_0", b"{}")}
+
+    own = await browser.post("/offline", files=files)
+    foreign = await browser.post("/offline", files=files, headers={"sec-fetch-site": "cross-site"})
+
+    assert (own.status_code, foreign.status_code) == (200, 403)

@@ -44,9 +44,14 @@ def _block(key: _Key, ranks: set[int]) -> str:
     role, name, stack = key
     noun = "rank" if len(ranks) == 1 else "ranks"
     owner = "" if role == "main" else f", {role} process"
-    head = f"{noun} {ranges.text(ranks)} ({len(ranks)}){owner}, {name}"
-    lines = [f"    {frame.name} ({frame.file}:{frame.line})" for frame in stack]
+    head = _plain(f"{noun} {ranges.text(ranks)} ({len(ranks)}){owner}, {name}")
+    lines = [f"    {_plain(f'{frame.name} ({frame.file}:{frame.line})')}" for frame in stack]
     return "\n".join([head, *(lines or ["    (no Python frames)"]), ""])
+
+
+def _plain(line: str) -> str:
+    """A line that a job chose, without what would move a terminal's cursor or begin another."""
+    return line if line.isprintable() else "".join(filter(str.isprintable, line))
 
 
 def _missing(parts: Iterable[RankStacks]) -> Iterator[str]:

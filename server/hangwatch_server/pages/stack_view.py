@@ -149,6 +149,8 @@ def of(tree: Tree, request: Request, choice: Choice, *, base: str, culprits: str
     elif choice.skip:
         segments = segments[choice.skip :]
     shown, left = _Drawer(choice, ranks, source_lines.of(tree.sources)).level(segments, 0)
+    if choice.at:
+        shown = tuple(replace(block, more_at=choice.skip + block.more_at) for block in shown)
     return StackView(
         segments=shown,
         blocks=blocks,
@@ -160,7 +162,7 @@ def of(tree: Tree, request: Request, choice: Choice, *, base: str, culprits: str
         before=tree.before,
         note=note,
         more=left,
-        more_at=len(shown),
+        more_at=len(shown) if choice.at else choice.skip + len(shown),
         query=urlencode(_asked(request)),
         rest=_rest(request),
     )
@@ -326,7 +328,7 @@ def _values(choice: Choice) -> dict[str, object]:
 
 def _asked(request: Request) -> dict[str, str]:
     """What a request for more must repeat, so that places mean the same."""
-    names = ("native", "signature", "stack_rank", "find", "before")
+    names = ("native", "framework", "signature", "stack_rank", "find", "before")
     return {name: request.query_params[name] for name in names if name in request.query_params}
 
 

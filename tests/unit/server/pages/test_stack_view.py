@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from fastapi import Request
 from tests.web import stack_scenes
@@ -49,6 +51,24 @@ def test_every_branch_of_a_wide_tree_can_be_reached() -> None:
             break
 
     assert seen == [str(rank) for rank in range(600)]
+
+
+def test_each_page_of_branches_leads_to_the_next_one() -> None:
+    tree = many(600)
+    node = tree.roots[0]
+    while len(node.children) == 1:
+        node = node.children[0]
+    roots = dataclasses.replace(tree, roots=node.children)
+
+    branch = view(tree, Choice(at="0", skip=48)).segments[0]
+    level = view(roots, Choice(skip=48))
+
+    assert (branch.children[0].segment.ranks, branch.more_at) == ("48", 72)
+    assert (level.segments[0].segment.ranks, level.more_at) == ("48", 72)
+
+
+def test_more_branches_come_with_the_frames_that_the_page_shows() -> None:
+    assert "framework=true" in view(many(), Choice(framework=True), "framework=true").query
 
 
 def test_a_rank_asked_for_comes_first() -> None:

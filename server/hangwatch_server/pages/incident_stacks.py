@@ -20,7 +20,7 @@ async def stacks(
 ) -> Response:
     incident = await _find(house, incident_id)
     tree = await house.captures.incident_tree(incident_id, native=chosen.native)
-    heading = headline.of_incident(incident)
+    heading = words.plain(headline.of_incident(incident))
     values = {
         "title": f"Stacks: {heading} · Hangwatch",
         "section": "incidents",

@@ -208,7 +208,7 @@ async def _values(
 
 def _heading(incident: Incident) -> render.Values:
     is_active = incident.state in ACTIVE_INCIDENTS
-    heading = headline.of_incident(incident)
+    heading = words.plain(headline.of_incident(incident))
     name = words.plain(words.short(incident.job_name, 40))
     return {
         "title": f"{'▲' if is_active else '✓'} {name}: {heading}",

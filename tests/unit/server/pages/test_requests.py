@@ -155,3 +155,19 @@ async def test_another_site_cannot_have_files_read_here(
     foreign = await browser.post("/offline", files=files, headers={"sec-fetch-site": "cross-site"})
 
     assert (own.status_code, foreign.status_code) == (200, 403)
+
+
+@pytest.mark.parametrize("path", [INCIDENT, f"{INCIDENT}/stacks"])
+async def test_a_call_with_an_odd_name_cannot_turn_the_heading_round(
+    browser: httpx.AsyncClient, scene: scenes.Scene, path: str
+) -> None:
+    hung = next(row for row in scene.incidents if row.id == "inc-hung")
+    verdict = dataclasses.replace(
+        hung.verdict, kind=model.Kind.STALLED_COLLECTIVE, culprit_ranks="", op="all\u202ereduce"
+    )
+    scene.incidents = [dataclasses.replace(hung, verdict=verdict)]
+
+    page = (await browser.get(path)).text
+
+    assert "allreduce #1042" in page
+    assert "\u202e" not in page

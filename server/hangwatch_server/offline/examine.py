@@ -47,12 +47,12 @@ def examine(
     readings = [read.read(file) if may_go_on() else read.unread(file) for file in files]
     sorted_out = sorting.sort(item for item in readings if not item.problem)
     jobs = tuple(_job(pile, now, native) for pile in sorted_out.piles)
-    rows = tuple(_row(item, sorted_out.unused) for item in readings)
+    rows = tuple(_row(item, sorted_out.why_unused.get(id(item), "")) for item in readings)
     return Report(jobs=jobs, files=rows)
 
 
-def _row(item: Reading, unused: dict[str, str]) -> FileRow:
-    why = item.problem or unused.get(item.name, "")
+def _row(item: Reading, why_unused: str) -> FileRow:
+    why = item.problem or why_unused
     note = why
     if not why and item.dump is not None and not item.dump.entries:
         note = _EMPTY_DUMP

@@ -29,7 +29,10 @@ class Pile:
 @dataclass(slots=True)
 class Sorted:
     piles: list[Pile] = field(default_factory=list)
-    unused: dict[str, str] = field(default_factory=dict)  # file name -> why
+    why_unused: dict[int, str] = field(default_factory=dict)  # by id(): names may be the same
+
+    def leave_out(self, item: Reading, why: str) -> None:
+        self.why_unused[id(item)] = why
 
 
 def sort(readings: Iterable[Reading]) -> Sorted:
@@ -39,13 +42,13 @@ def sort(readings: Iterable[Reading]) -> Sorted:
     ranked = [item for item in ordered if item.kind in (FileKind.RECORDER, FileKind.STACKS)]
     for item in ranked:
         if item.rank is None:
-            result.unused[item.name] = (
-                "its name does not say which rank it is of: call it like trace_rank_5"
+            result.leave_out(
+                item, "its name does not say which rank it is of: call it like trace_rank_5"
             )
     placed = [item for item in ranked if item.rank is not None]
     families = _families([item for item in placed if item.kind is FileKind.RECORDER])
     for name, members in families.items():
-        result.piles.append(_pile(name, members, result.unused))
+        result.piles.append(_pile(name, members, result))
     _add_stacks(result, [item for item in placed if item.kind is FileKind.STACKS])
     _add_ras(result, [item for item in ordered if item.kind is FileKind.RAS])
     return result
@@ -82,7 +85,7 @@ def _title(family_name: str) -> str:
     return re.sub(r"[_\-. ]*(rank)?[_\-. ]*$", "", stem, flags=re.IGNORECASE) or "job"
 
 
-def _pile(name: str, members: Sequence[Reading], unused: dict[str, str]) -> Pile:
+def _pile(name: str, members: Sequence[Reading], result: Sorted) -> Pile:
     pile = Pile(name)
     for item in members:
         assert item.rank is not None  # sort() has looked
@@ -95,7 +98,7 @@ def _pile(name: str, members: Sequence[Reading], unused: dict[str, str]) -> Pile
             (other, item) if item.dump.newest_ns >= other.dump.newest_ns else (item, other)
         )
         pile.dumps[item.rank] = newer
-        unused[older.name] = f"another dump of rank {item.rank} is newer: {newer.name[:120]}"
+        result.leave_out(older, f"another dump of rank {item.rank} is newer: {newer.name[:120]}")
     return pile
 
 
@@ -108,9 +111,10 @@ def _add_stacks(result: Sorted, stacks: Sequence[Reading]) -> None:
             result.piles[0].stacks.setdefault(item.rank, []).append(item)
         return
     for item in stacks:
-        result.unused[item.name] = (
+        result.leave_out(
+            item,
             "the dumps are of several jobs, and nothing says which of them it belongs to: "
-            "give one job at a time"
+            "give one job at a time",
         )
 
 
@@ -121,8 +125,8 @@ def _add_ras(result: Sorted, answers: Sequence[Reading]) -> None:
         result.piles[0].ras.extend(answers)
         return
     for item in answers:
-        result.unused[item.name] = (
-            "the dumps are of several jobs, and RAS speaks of one: give one job at a time"
+        result.leave_out(
+            item, "the dumps are of several jobs, and RAS speaks of one: give one job at a time"
         )
 
 

@@ -128,6 +128,15 @@ def test_dumps_of_two_jobs_are_two_verdicts() -> None:
     assert [(job.name, job.verdict.culprit_ranks) for job in jobs] == [("a", "2"), ("b", "1")]
 
 
+def test_of_two_files_with_one_name_only_the_one_left_out_is_said_to_be() -> None:
+    """A browser sends names without their folders."""
+    report = offline.examine([*left_behind.dumps(), left_behind.dump(0)], NOW)
+
+    notes = [row.note for row in report.files if not row.is_used]
+    assert notes == ["another dump of rank 0 is newer: trace_rank_0"]
+    assert report.jobs[0].dumps == "0-3"
+
+
 def test_of_two_dumps_of_a_rank_the_newer_one_counts() -> None:
     old = left_behind.dumps((2,), late=None, name="old/trace_rank_{}")
     data = old[0].data.replace(b"1795196826", b"1795196800")

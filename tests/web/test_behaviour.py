@@ -114,6 +114,18 @@ def test_a_command_is_copied(context: BrowserContext, page: Page, site: Site) ->
     until(lambda: page.evaluate(copied) == "py-spy dump --pid 805", 30, "the command is copied")
 
 
+def test_a_button_that_has_copied_has_its_own_name_again(
+    context: BrowserContext, page: Page, site: Site
+) -> None:
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url)
+    page.goto(f"{site.url}{HUNG}/ranks/5")
+
+    page.get_by_role("button", name="Copy link").click()
+
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy link")).to_be_visible()
+
+
 def test_a_and_s_open_the_menus_of_an_incident_and_escape_closes_them(
     context: BrowserContext, page: Page, site: Site
 ) -> None:

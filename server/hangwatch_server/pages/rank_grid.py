@@ -14,7 +14,7 @@ from itertools import groupby
 import msgspec
 
 from hangwatch_server.model import Lag, Link, RankRow
-from hangwatch_server.pages import runs
+from hangwatch_server.pages import runs, words
 from hangwatch_server.pages.colouring import By, Colouring, age_step
 
 STATE_LETTERS = {
@@ -79,14 +79,14 @@ def pack(
     texts = _distinct(doing)
     index = {text: number for number, text in enumerate(texts)}
     nodes = [
-        Node(name=name[:_NODE_CHARS], ranks=runs.in_step(row.rank for row in members))
+        Node(name=words.plain(name[:_NODE_CHARS]), ranks=runs.in_step(row.rank for row in members))
         for name, members in groupby(ordered, key=lambda row: row.node)
     ]
     return Grid(
         places=Places(nodes=nodes, pids=runs.in_step(row.pid for row in ordered)),
         looks=Looks(
             states=runs.of(_letter(row) for row in ordered),
-            texts=texts,
+            texts=[words.plain(text) for text in texts],
             doing=runs.of(index.get(text, MOST_TEXTS) for text in doing),
             ages=runs.of(age_step(row.age_s) for row in ordered),
             colours=_colours(ordered, colouring, class_of) if colouring else None,

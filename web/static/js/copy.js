@@ -16,16 +16,30 @@ async function copy(text) {
   field.remove();
 }
 
-/** @param {Element} button @param {string} word */
+const NAMES = ["aria-label", "title"];
+const SAID_MS = 1600;
+/** @type {WeakSet<Element>} those that say something in place of their names */
+const saying = new WeakSet();
+
+/** Say a word in place of the button's own name, for a moment. @param {Element} button @param {string} word */
 function say(button, word) {
-  button.setAttribute("aria-label", word);
-  button.setAttribute("title", word);
+  saying.add(button);
+  const own = NAMES.map((name) => button.getAttribute(name));
+  for (const name of NAMES) button.setAttribute(name, word);
+  setTimeout(() => {
+    saying.delete(button);
+    button.classList.remove("is-done");
+    NAMES.forEach((name, at) => {
+      if (own[at] === null) button.removeAttribute(name);
+      else button.setAttribute(name, own[at] ?? "");
+    });
+  }, SAID_MS);
 }
 
 export function startCopying() {
   document.addEventListener("click", async (event) => {
     const target = event.target instanceof Element ? event.target.closest("[data-copy]") : null;
-    if (!target) return;
+    if (!target || saying.has(target)) return;
     try {
       await copy(target.getAttribute("data-copy") ?? "");
       target.classList.add("is-done");
@@ -33,9 +47,5 @@ export function startCopying() {
     } catch {
       say(target, "The browser forbids copying: select the text instead");
     }
-    setTimeout(() => {
-      target.classList.remove("is-done");
-      say(target, "Copy");
-    }, 1600);
   });
 }

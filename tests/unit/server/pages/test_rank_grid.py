@@ -124,3 +124,11 @@ def test_many_different_doings_are_told_up_to_a_bound() -> None:
 
     assert len(looks.texts) == rank_grid.MOST_TEXTS + 1
     assert looks.texts[-1] == ""
+
+
+def test_what_a_rank_does_cannot_turn_the_words_round_it() -> None:
+    grid = rank_grid.pack([making.rank(0, node="node\u202ea", where="eno\u202e.py:3 in f")])
+
+    assert grid.looks.texts == ["eno.py:3 in f"]
+    assert grid.places is not None
+    assert grid.places.nodes[0].name == "nodea"

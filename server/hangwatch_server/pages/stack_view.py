@@ -143,11 +143,7 @@ def of(tree: Tree, request: Request, choice: Choice, *, base: str, culprits: str
     if choice.find:
         segments = _matching(segments, choice.find.casefold())
         note = note or ("" if segments else f"No frame holds “{choice.find}”.")
-    if choice.at:
-        found = _at(segments, choice.at)
-        segments = (replace(found, children=found.children[choice.skip :]),)
-    elif choice.skip:
-        segments = segments[choice.skip :]
+    segments = _from(segments, choice)
     shown, left = _Drawer(choice, ranks, source_lines.of(tree.sources)).level(segments, 0)
     if choice.at:
         shown = tuple(replace(block, more_at=choice.skip + block.more_at) for block in shown)
@@ -166,6 +162,14 @@ def of(tree: Tree, request: Request, choice: Choice, *, base: str, culprits: str
         query=urlencode(_asked(request)),
         rest=_rest(request),
     )
+
+
+def _from(segments: Sequence[Segment], choice: Choice) -> Sequence[Segment]:
+    """From the place on that the address names: of one block, or of all."""
+    if not choice.at:
+        return segments[choice.skip :]
+    found = _at(segments, choice.at)
+    return (replace(found, children=found.children[choice.skip :]),)
 
 
 def more(

@@ -52,6 +52,7 @@ def _taken_over(old: Place, group: GroupBeat) -> Place | None:
         old.completed,
         old.front,
         old.waits_in,
+        old.queued_as,
         stall_s,
         old.content,
         group,
@@ -87,11 +88,23 @@ def _read(rank: int, group: GroupBeat) -> Place:
         return _odd(rank, group)
     gid = intern(group.gid)
     if front is None:
-        return Place(rank, gid, entered, completed, None, -1, stall_s, None, group, False)
+        return Place(rank, gid, entered, completed, None, -1, -1, stall_s, None, group, False)
     if entered != newest or front.is_started is False:
         return _odd(rank, group)
-    content = _content(front.op, front.input_sizes, front.input_dtypes)
-    return Place(rank, gid, entered, completed, front, front.seq, stall_s, content, group, True)
+    is_queued = group.finished is not None and front.is_started is None
+    return Place(
+        rank,
+        gid,
+        entered,
+        completed,
+        front,
+        front.seq,
+        front.record_id if is_queued else -1,
+        stall_s,
+        _content(front.op, front.input_sizes, front.input_dtypes),
+        group,
+        True,
+    )
 
 
 def _is_counted_alike(group: GroupBeat, entered: int, completed: int, front: Entry | None) -> bool:
@@ -107,7 +120,7 @@ def _content(op: str, sizes: tuple[tuple[int, ...], ...], dtypes: tuple[str, ...
 
 def _odd(rank: int, group: GroupBeat) -> Place:
     may_wait = _may_wait(group)
-    return Place(rank, intern(group.gid), None, -1, None, -1, 0.0, None, group, may_wait)
+    return Place(rank, intern(group.gid), None, -1, None, -1, -1, 0.0, None, group, may_wait)
 
 
 def _may_wait(group: GroupBeat) -> bool:

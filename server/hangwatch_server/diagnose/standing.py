@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hangwatch_agent.wire import Entry, GroupBeat, RankBeat
 from hangwatch_server import places
 from hangwatch_server.model import Link, Place, RankView
-from hangwatch_server.places import MAX_SEQ
+from hangwatch_server.places import MAX_SEQ, Places
 
 PROBE_SILENT_S = 5.0  # of a probe that writes each second; its counters are old by then
 
@@ -48,10 +48,8 @@ class Standings(Mapping[str, dict[int, Standing]]):
 
     def _add(self, view: RankView) -> None:
         """What this rank says of its groups; nothing of a rank that never reported."""
-        beat, by_gid = view.beat, self._places
-        if beat is None:
-            return
-        for place in places.of(view.rank, beat) if view.places is None else view.places:
+        by_gid = self._places
+        for place in places_of(view):
             gid = place.gid
             known = by_gid.get(gid)
             if known is None:
@@ -92,6 +90,13 @@ class Standings(Mapping[str, dict[int, Standing]]):
 
     def __len__(self) -> int:
         return len(self._places)
+
+
+def places_of(view: RankView) -> Places:
+    """As the board has worked them out, or worked out now where no board did."""
+    if view.places is not None:
+        return view.places
+    return places.of(view.rank, view.beat) if view.beat is not None else ()
 
 
 def is_prompt(view: RankView) -> bool:

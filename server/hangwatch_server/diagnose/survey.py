@@ -62,8 +62,8 @@ class Survey:
     well: frozenset[int] = frozenset()  # alive, and no such error
     prompt: frozenset[int] = frozenset()  # well, and what they say is of this moment
     reporting: int = 0  # ranks whose agents are heard in time
-    # Worked out when somebody asks: groups by stem, size and epoch (see `calls.siblings`).
-    alike: dict[tuple[str, int, int], list[GroupView]] = field(default_factory=dict)
+    # Size and epoch -> stem -> groups, as far as they were asked for (see `calls.siblings`).
+    alike: dict[tuple[int, int], dict[str, list[GroupView]]] = field(default_factory=dict)
     _coverage: Coverage | None = None
     bounds: dict[str, Bound] = field(default_factory=dict)  # by gid, as far as they were asked for
     # gid -> seq -> rank -> its call, of groups that were asked about (see `calls.record`).

@@ -53,6 +53,7 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     completed: int  # newest collective that is known to be finished, -1 for none
     front: wire.Entry | None
     waits_in: int  # the front's number, -1 without one
+    queued_as: int  # its number in the order of the program where NCCL has queued it, else -1
     stall_s: float  # at the moment of the heartbeat
     content: Content | None  # the front's; mostly one object for all ranks that make the same call
     group: wire.GroupBeat  # its own words

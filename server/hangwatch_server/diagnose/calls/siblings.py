@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 
 from hangwatch_server.diagnose.calls import record, signature
 from hangwatch_server.diagnose.calls.signature import Signature
@@ -22,22 +23,23 @@ _NUMBER = re.compile(r"\d+")
 
 def of(survey: Survey, group: GroupView) -> Iterator[GroupView]:
     """The siblings, by id so that no order of reports matters."""
-    if not survey.alike:
-        survey.alike.update(_alike(survey.snapshot.groups))
+    size, epoch = len(group.ranks), group.epoch
+    if (size, epoch) not in survey.alike:
+        survey.alike[size, epoch] = _alike(survey.snapshot.groups, size, epoch)
     stem = stem_of(group)
     members = set(group.ranks)
-    for other in survey.alike.get((stem, len(group.ranks), group.epoch), ()):
+    for other in survey.alike[size, epoch].get(stem, ()):
         is_other = other.gid != group.gid and members.isdisjoint(other.ranks)
         if is_other and (stem or _is_moved(group, other)):
             yield other
 
 
-def _alike(groups: Mapping[str, GroupView]) -> dict[tuple[str, int, int], list[GroupView]]:
-    """All groups, by id, under their stem, size and epoch."""
-    found: dict[tuple[str, int, int], list[GroupView]] = {}
-    for gid in sorted(groups):
-        group = groups[gid]
-        found.setdefault((stem_of(group), len(group.ranks), group.epoch), []).append(group)
+def _alike(groups: Mapping[str, GroupView], size: int, epoch: int) -> dict[str, list[GroupView]]:
+    """The groups of this size and epoch, by id, under their stems."""
+    found: dict[str, list[GroupView]] = {}
+    fitting = (one for one in groups.values() if len(one.ranks) == size and one.epoch == epoch)
+    for group in sorted(fitting, key=attrgetter("gid")):
+        found.setdefault(stem_of(group), []).append(group)
     return found
 
 

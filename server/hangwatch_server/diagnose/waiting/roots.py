@@ -113,7 +113,8 @@ def _rank_roots(waiting: WaitGraph, nodes: list[int], *, is_certain: bool) -> li
     for node in order:
         rank = waiting.ranks[node]
         cause = _cause(waiting.survey, rank)
-        near = next((root for root in found if _overlaps(waiting, root, node)), None)
+        beside = _beside(waiting, node)
+        near = next((root for root in found if not root.reached.isdisjoint(beside)), None)
         same = by_cause.get(cause) if cause is not None else None
         if near is not None and same is not None and same is not near:
             _absorb(near, same)
@@ -229,14 +230,10 @@ def _join(waiting: WaitGraph, root: Root, node: int) -> None:
     graph.grow(waiting.predecessors, root.reached, (node,))
 
 
-def _overlaps(waiting: WaitGraph, root: Root, node: int) -> bool:
-    """Whether some rank waits for both: a shared operation, or a waiter of its operations."""
-    for op_node in waiting.predecessors[node]:
-        if op_node in root.reached:
-            return True
-        if any(rank_node in root.reached for rank_node in waiting.predecessors[op_node]):
-            return True
-    return False
+def _beside(waiting: WaitGraph, node: int) -> list[int]:
+    """What waits for a rank, and who waits in that: whose root reaches one of them is its too."""
+    before = waiting.predecessors
+    return [*before[node], *(waiter for op_node in before[node] for waiter in before[op_node])]
 
 
 def _feeds(waiting: WaitGraph, node: int) -> list[PendingOp]:

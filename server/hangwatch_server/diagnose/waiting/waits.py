@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hangwatch_server.diagnose import standing
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
@@ -140,6 +141,24 @@ def _queued(
     survey: Survey, pending: list[PendingOp], rank: int, mine: list[int]
 ) -> list[int] | None:
     """The places of these calls in the order of the program; None where they are in no queue."""
+    view = survey.view(rank)
+    known = {place.gid: place for place in standing.places_of(view)} if view is not None else {}
+    records: list[int] = []
+    for index in mine:
+        op = pending[index]
+        place = known.get(op.gid)
+        if place is None or place.front is None or place.front is not op.have[rank]:
+            return _queued_with_care(survey, pending, rank, mine)
+        if place.queued_as < 0:
+            return None
+        records.append(place.queued_as)
+    return records
+
+
+def _queued_with_care(
+    survey: Survey, pending: list[PendingOp], rank: int, mine: list[int]
+) -> list[int] | None:
+    """The same of calls that are not its plain fronts."""
     beat = survey.beat(rank)
     if beat is None or beat.is_destroyed:
         return None

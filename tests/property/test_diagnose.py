@@ -172,7 +172,7 @@ def test_plain_groups_are_told_of_as_they_are_with_care(sort: str, seed: int) ->
             careful = list(collectives.with_care(looked, group))
             # Whether members agree is known of these by their entries alone.
             assert mismatch.mark(looked, careful) == mismatch.mark(looked, [told])
-            assert careful == [msgspec.structs.replace(told, is_agreed=False)]
+            assert careful == [msgspec.structs.replace(told, queued=(), is_agreed=False)]
 
 
 def test_most_groups_of_a_large_job_are_plain() -> None:

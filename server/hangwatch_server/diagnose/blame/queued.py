@@ -43,7 +43,7 @@ def _is_stuck(looked: Survey, root: Root, rank: int) -> bool:
     mine = [index for index, op in enumerate(root.ops) if rank in op.have]
     if len(mine) < 2 or any(rank in op.absent for op in root.ops):
         return False
-    is_queued = rank in waits.queues(looked, root.ops, {rank: mine})
+    is_queued = waits.queue(looked, root.ops, rank, mine) is not None
     return is_queued or _are_begun(root.ops, rank, mine)
 
 

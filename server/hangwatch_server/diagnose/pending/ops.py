@@ -41,6 +41,9 @@ class PendingOp(msgspec.Struct, kw_only=True):
     stalled_s: float = 0.0
     peer: int | None = None  # P2P: whom `have` waits for
     is_mismatch: bool = False
+    queued: tuple[
+        int, ...
+    ] = ()  # where `have`, in order, have queued it for their GPUs; () unknown
     is_agreed: bool = False  # of every member it is known where it is, all of `have` call the same
     detail: str = ""  # rendezvous: the init method; seen: which ranks are where
     done: tuple[int, ...] = ()  # members that have finished it

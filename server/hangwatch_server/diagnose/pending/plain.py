@@ -26,7 +26,7 @@ def pending(survey: Survey, group: GroupView, places: list[Place]) -> PendingOp 
     have: dict[int, Entry | None] = {}
     absent: list[int] = []
     content: Content | None = None
-    are_alike = True
+    are_alike = are_queued = True
     waits_in = completed = newest = most = -1
     least, stalled_s = MAX_SEQ, inf
     for place in places:
@@ -39,11 +39,13 @@ def pending(survey: Survey, group: GroupView, places: list[Place]) -> PendingOp 
         elif not have:
             waits_in, newest, content = place.waits_in, entered, place.content
             have[rank] = place.front
+            are_queued = place.queued_as >= 0
         elif place.waits_in != waits_in or entered != newest:
             return None  # of those in later calls too, some may have stopped in between
         else:
             have[rank] = place.front
             are_alike = are_alike and place.content == content
+            are_queued = are_queued and place.queued_as >= 0
         if place.completed > completed:
             completed = place.completed
         still_s = place.stall_s + views[rank].age_s
@@ -68,5 +70,6 @@ def pending(survey: Survey, group: GroupView, places: list[Place]) -> PendingOp 
         have=have,
         absent=tuple(absent),
         stalled_s=stalled_s,
+        queued=tuple([one.queued_as for one in places if one.front]) if are_queued else (),
         is_agreed=are_alike,
     )

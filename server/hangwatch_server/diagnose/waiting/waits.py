@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hangwatch_server.diagnose import standing
 from hangwatch_server.diagnose.pending.ops import Form, PendingOp
 from hangwatch_server.diagnose.process import Fate
 from hangwatch_server.diagnose.survey import Survey
@@ -111,12 +110,23 @@ def queues(
 
     NCCL without start events: calls are queued by a processor that runs ahead of the GPU.
     """
+    first: dict[int, tuple[int, int]] = {}  # rank -> the least place in its queue, and its index
+    unsaid: set[int] = set()  # ranks in calls that do not say where they are queued
+    for index, op in enumerate(pending):
+        if not op.queued:
+            unsaid.update(op.have)
+            continue
+        for rank, record in zip(op.have, op.queued, strict=True):
+            if rank not in first or record < first[rank][0]:
+                first[rank] = record, index
     found: dict[int, int] = {}
     for rank, mine in fronts.items():
-        if len(mine) > 1:
-            records = _queued(survey, pending, rank, mine)
-            if records is not None:
-                found[rank] = mine[records.index(min(records))]
+        if len(mine) < 2:
+            continue
+        if rank not in unsaid:
+            found[rank] = first[rank][1]
+        elif records := queue(survey, pending, rank, mine):
+            found[rank] = mine[records.index(min(records))]
     return found
 
 
@@ -137,28 +147,8 @@ def release_full_queues(
             op.holding = tuple(rank for rank in op.holding if edges.get(rank))
 
 
-def _queued(
-    survey: Survey, pending: list[PendingOp], rank: int, mine: list[int]
-) -> list[int] | None:
+def queue(survey: Survey, pending: list[PendingOp], rank: int, mine: list[int]) -> list[int] | None:
     """The places of these calls in the order of the program; None where they are in no queue."""
-    view = survey.view(rank)
-    known = {place.gid: place for place in standing.places_of(view)} if view is not None else {}
-    records: list[int] = []
-    for index in mine:
-        op = pending[index]
-        place = known.get(op.gid)
-        if place is None or place.front is None or place.front is not op.have[rank]:
-            return _queued_with_care(survey, pending, rank, mine)
-        if place.queued_as < 0:
-            return None
-        records.append(place.queued_as)
-    return records
-
-
-def _queued_with_care(
-    survey: Survey, pending: list[PendingOp], rank: int, mine: list[int]
-) -> list[int] | None:
-    """The same of calls that are not its plain fronts."""
     beat = survey.beat(rank)
     if beat is None or beat.is_destroyed:
         return None

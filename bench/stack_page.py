@@ -1,9 +1,11 @@
 """The incident page of a hang of 16,384 stacks: python bench/stack_page.py [ranks] [distinct].
 
 The capture lies in a real Postgres and the page comes from a real server; Chromium opens it until a
-key walks the merged tree: first while the server has never made this tree, then again. The stacks
-are made up; by default a few ranks differ, and with as many distinct stacks as ranks none is like
-another and the page comes in parts. Beside it what the steps cost, in CPU time of this process.
+key walks the merged tree: first while the server has never made this tree, then again, and at last
+as a first opening of parts that an older server has stored, without the outlines of their stacks.
+The stacks are made up; by default a few ranks differ, and with as many distinct stacks as ranks
+none is like another and the page comes in parts. Beside it what the steps cost, in CPU time of
+this process.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 from playwright.sync_api import Page, sync_playwright
-from sqlalchemy import insert
+from sqlalchemy import func, insert, update
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -30,7 +33,7 @@ from tests.support.browser import launch
 from tests.web import stack_scenes
 
 from hangwatch_agent import client, wire
-from hangwatch_server import stacks
+from hangwatch_server import outlines, stacks
 from hangwatch_server.db import captures, codec, incidents, jobs, leases, migrate
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.tables import capture_parts
@@ -54,8 +57,12 @@ def main() -> None:
             stage.start_server()
             page = launch(playwright).new_page(viewport={"width": 1440, "height": 900})
             page.goto(stage.url)  # styles and scripts, which every reader has from other pages
+            address = f"{stage.url}/incidents/{incident}"
             for turn in ("first", "again"):
-                _say(f"incident page, {turn}", _opened(page, f"{stage.url}/incidents/{incident}"))
+                _say(f"incident page, {turn}", _opened(page, address))
+            with ThreadPoolExecutor(1) as beside:  # this thread runs the browser's event loop
+                beside.submit(asyncio.run, _age(url)).result()
+            _say("incident page, older parts", _opened(page, address))
     _steps(parts)
 
 
@@ -117,6 +124,19 @@ async def _store(url: str, parts: list[wire.CapturePart]) -> str:
     return incident.id
 
 
+async def _age(url: str) -> None:
+    """Have the parts as an older server has stored them, and the server read them anew."""
+    db = Database(url)
+    await db.open()
+    try:
+        async with db.begin() as connection:
+            await connection.execute(
+                update(capture_parts).values(outline=None, stored_at=func.clock_timestamp())
+            )
+    finally:
+        await db.close()
+
+
 def _row(part: wire.CapturePart) -> dict[str, object]:
     return {
         "capture": part.capture,
@@ -129,15 +149,28 @@ def _row(part: wire.CapturePart) -> dict[str, object]:
         "remedy": "",
         "stored_at": made.SINCE,
         "part": part,
+        "outline": outlines.pack(outlines.of(part.rank, part.stacks)),
     }
 
 
 def _steps(parts: list[wire.CapturePart]) -> None:
+    packed = [outlines.pack(outlines.of(part.rank, part.stacks)) for part in parts]
+    unpack = outlines.unpack
+    outlined = _timed(
+        "reading stored outlines", lambda: list(map(unpack, range(len(packed)), packed))
+    )
+    examples = {
+        key: process
+        for outline, part in zip(outlined, parts, strict=True)
+        for (_, key), process in zip(outline.processes, part.stacks, strict=True)
+    }
+    now = outlines.Outlined(outlined, examples)
+    _timed("merging them", lambda: stacks.merge_outlined(now, outlines.Outlined()))
     rows = [codec.dumps(part.stacks) for part in parts]  # as the driver hands them over
     decode = msgspec.json.Decoder(tuple[wire.ProcessStacks, ...]).decode
-    read = _timed("reading the stored stacks", lambda: [decode(row) for row in rows])
+    read = _timed("reading all stored stacks", lambda: [decode(row) for row in rows])
     ranked = [stacks.RankStacks(rank, found) for rank, found in enumerate(read)]
-    _timed("merging", lambda: stacks.merge(ranked))
+    _timed("merging those", lambda: stacks.merge(ranked))
 
 
 def _timed(name: str, work: Callable[[], T]) -> T:

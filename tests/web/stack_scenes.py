@@ -125,5 +125,7 @@ def add(
     trees["cap-wide"] = tree("cap-wide", wide())
     trees["cap-odd"] = tree("cap-odd", odd())
     earlier, later = captures["cap-before"], captures["cap-after"]
-    comparisons["cap-before", "cap-after"] = stacks.compare(earlier, before(), later, after())
+    comparisons["cap-before", "cap-after"] = stacks.compare(
+        earlier, stacks.outlined(before()), later, stacks.outlined(after())
+    )
     waited_for["cap-taking"] = {"node-a": "3", "node-b": "4-5"}

@@ -11,11 +11,13 @@ from hangwatch_agent import wire
 from hangwatch_server import ranges, stacks
 from hangwatch_server.db import capture_sources
 from hangwatch_server.db import captures as rows
+from hangwatch_server.db import outlined_stacks as outlined_rows
 from hangwatch_server.db import stacks as stack_rows
 from hangwatch_server.db.captures import StoredPart
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.stacks import RankedStacks
 from hangwatch_server.model import Capture, Comparison, PartRow, StackClass, Tree, TreeNode
+from hangwatch_server.outlines import Outlined
 
 # Beyond this many parts merging would hold up the event loop noticeably.
 THREAD_FROM = 64
@@ -36,9 +38,9 @@ async def tree(
 ) -> Tree:
     """Merge a capture's stacks; frozen ones are told apart by `before`, else the one before it."""
     earlier = before or await _previous(db, capture)
-    parts = await _stacks(db, capture.id)
-    previous = await _stacks(db, earlier.id) if earlier is not None else []
-    roots, classes = await _merge(parts, previous, native=native, framework=framework)
+    now = await outlined_rows.of_capture(db, capture.id)
+    then = await outlined_rows.of_capture(db, earlier.id) if earlier is not None else Outlined()
+    roots, classes = await _merge(now, then, native=native, framework=framework)
     return Tree(
         capture=capture.id,
         roots=roots,
@@ -51,8 +53,8 @@ async def tree(
 
 async def comparison(db: Database, before: Capture, after: Capture) -> Comparison:
     """Which ranks moved between two captures, and from where to where."""
-    then = await _stacks(db, before.id)
-    now = await _stacks(db, after.id)
+    then = await outlined_rows.of_capture(db, before.id)
+    now = await outlined_rows.of_capture(db, after.id)
     return await asyncio.to_thread(stacks.compare, before, then, after, now)
 
 
@@ -79,10 +81,8 @@ async def incident_tree(
 
     `last` is the id of its newest capture, "" for none.
     """
-    newest, before = await stack_rows.newest_of_incident(db, incident)
-    roots, classes = await _merge(
-        _ranked(newest), _ranked(before), native=native, framework=framework
-    )
+    now, before = await outlined_rows.newest_of_incident(db, incident)
+    roots, classes = await _merge(now, before, native=native, framework=framework)
     sources = _distinct(await capture_sources.of_incident(db, incident, _examples(classes)))
     return Tree(capture=last, roots=roots, classes=classes, missing=(), sources=sources)
 
@@ -91,7 +91,7 @@ async def rank_tree(db: Database, job: str, rank: int, *, native: bool) -> Tree:
     """The newest stored stacks of one rank, as a tree of it alone."""
     stored = await rows.latest(db, job, rank)
     parts = _of_parts([stored] if stored is not None else [])
-    roots, classes = await _merge(parts, [], native=native, framework=True)
+    roots, classes = stacks.merge(parts, native=native)
     capture = stored.part.capture if stored is not None else ""
     sources = stored.part.sources if stored is not None else ()
     return Tree(capture=capture, roots=roots, classes=classes, missing=(), sources=sources)
@@ -99,7 +99,7 @@ async def rank_tree(db: Database, job: str, rank: int, *, native: bool) -> Tree:
 
 async def incident_text(db: Database, incident: str) -> str:
     """The same as plain text."""
-    newest, _ = await stack_rows.newest_of_incident(db, incident)
+    newest = await stack_rows.newest_of_incident(db, incident)
     return (await asyncio.to_thread(stacks.text, _ranked(newest), native=False)).strip() + "\n"
 
 
@@ -116,16 +116,12 @@ async def text(db: Database, capture: Capture, *, native: bool) -> str:
 
 
 async def _merge(
-    parts: list[stacks.RankStacks],
-    previous: list[stacks.RankStacks],
-    *,
-    native: bool,
-    framework: bool,
+    now: Outlined, before: Outlined, *, native: bool, framework: bool
 ) -> tuple[tuple[TreeNode, ...], tuple[StackClass, ...]]:
-    if len(parts) < THREAD_FROM:
-        return stacks.merge(parts, previous, native=native, show_framework=framework)
+    if len(now.outlines) < THREAD_FROM:
+        return stacks.merge_outlined(now, before, native=native, show_framework=framework)
     return await asyncio.to_thread(
-        stacks.merge, parts, previous, native=native, show_framework=framework
+        stacks.merge_outlined, now, before, native=native, show_framework=framework
     )
 
 

@@ -17,6 +17,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 
 from hangwatch_agent import wire
+from hangwatch_server import outlines
 from hangwatch_server.db import codec, paging
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.tables import capture_parts, captures
@@ -31,7 +32,8 @@ from hangwatch_server.model import (
 
 MAX_PARTS = 100_000
 
-_PART_ROW = [column for column in capture_parts.c if column.name != "part"]
+_PART_ROW = [column for column in capture_parts.c if column.name not in ("part", "outline")]
+_STORED_PART = [column for column in capture_parts.c if column.name != "outline"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,7 @@ async def store_part(db: Database, part: wire.CapturePart, node: str) -> bool:
         remedy=part.remedy,
         stored_at=func.clock_timestamp(),
         part=part,
+        outline=outlines.pack(outlines.of(part.rank, part.stacks)),
     )
     stored_is_empty = not_(or_(capture_parts.c.has_stacks, capture_parts.c.has_entries))
     new_has_something = or_(new.excluded.has_stacks, new.excluded.has_entries)
@@ -129,7 +132,7 @@ async def find(db: Database, capture_id: str) -> Capture | None:
 async def parts(db: Database, capture_id: str) -> list[StoredPart]:
     """All parts of a capture, by rank."""
     statement = (
-        select(capture_parts)
+        select(*_STORED_PART)
         .where(capture_parts.c.capture == capture_id)
         .order_by(capture_parts.c.rank)
         .limit(MAX_PARTS)
@@ -180,7 +183,7 @@ async def parts_page(
 ) -> list[StoredPart]:
     """The next parts of a capture by rank, beginning behind rank `after`."""
     statement = (
-        select(capture_parts)
+        select(*_STORED_PART)
         .where(capture_parts.c.capture == capture_id, capture_parts.c.rank > after)
         .order_by(capture_parts.c.rank)
         .limit(paging.bounded(limit))
@@ -269,7 +272,7 @@ async def latest(
 ) -> StoredPart | None:
     """The newest part of this rank that holds stacks."""
     statement = (
-        select(capture_parts)
+        select(*_STORED_PART)
         .join(captures, captures.c.id == capture_parts.c.capture)
         .where(captures.c.job == job, capture_parts.c.rank == rank, capture_parts.c.has_stacks)
         .order_by(captures.c.requested_at.desc(), captures.c.id.desc())

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Sequence,
     Table,
@@ -185,6 +186,7 @@ capture_parts = Table(
     Column("remedy", PlainText, nullable=False),
     Column("stored_at", _TIME, nullable=False),
     Column("part", JSONB, nullable=False),
+    Column("outline", LargeBinary),  # of its stacks; null in rows of servers before 0004
     ForeignKeyConstraint(
         ["capture"], ["captures.id"], name="capture_parts_capture_fkey", ondelete="CASCADE"
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from hangwatch_server.stacks.compare import compare
 from hangwatch_server.stacks.export import chrome_trace, speedscope
 from hangwatch_server.stacks.facts import Sample, facts, superfluous
-from hangwatch_server.stacks.merge import RankStacks, merge
+from hangwatch_server.stacks.merge import RankStacks, merge, merge_outlined, outlined
 from hangwatch_server.stacks.signature import signature
 from hangwatch_server.stacks.text import text
 
@@ -19,6 +19,8 @@ __all__ = [
     "compare",
     "facts",
     "merge",
+    "merge_outlined",
+    "outlined",
     "signature",
     "speedscope",
     "superfluous",

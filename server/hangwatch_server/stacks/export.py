@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hangwatch_agent import wire
-from hangwatch_server import ranges
+from hangwatch_server import outlines, ranges
 from hangwatch_server.stacks import frames
 from hangwatch_server.stacks.merge import RankStacks
 
@@ -99,7 +99,7 @@ def _samples(parts: Iterable[RankStacks], native: bool) -> Iterator[_Sample]:
     grouped: dict[tuple[str, str, tuple[wire.Frame, ...]], set[int]] = {}
     for part in parts:
         for process in part.stacks:
-            main = frames.main_thread(process)
+            main = outlines.main_thread(process)
             for thread in process.threads:
                 kept = thread.frames if native else frames.python_only(thread.frames)
                 name = "main thread" if thread is main else thread.name or "a thread"

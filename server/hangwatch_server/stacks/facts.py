@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hangwatch_agent import wire
+from hangwatch_server import outlines
 from hangwatch_server.model import Activity, StackFacts
 from hangwatch_server.stacks import activity, frames, helpers, signature
 from hangwatch_server.stacks.recognise import Reading
@@ -88,7 +89,7 @@ def superfluous(samples: Sequence[Sample]) -> int:
 
 def _view(sample: Sample) -> _View | None:
     process = frames.main_process(sample.part.stacks)
-    thread = frames.main_thread(process) if process else None
+    thread = outlines.main_thread(process) if process else None
     if process is None or thread is None or not thread.frames:
         return None
     reading = _reading(sample.part, process, thread)
@@ -117,7 +118,7 @@ def _keys(
     thread: wire.Thread,
     reading: Reading,
 ) -> dict[int, str]:
-    threads = ((process.pid, frames.main_thread(process)) for process in stacks)
+    threads = ((process.pid, outlines.main_thread(process)) for process in stacks)
     keys = {pid: signature.signature(thread.frames) for pid, thread in threads if thread}
     helper = helpers.thread(process, thread) if reading.waits_on == "thread" else None
     return {**keys, _WAITED_FOR: helper.key} if helper is not None else keys
@@ -174,7 +175,7 @@ def _detail(view: _View, reading: Reading) -> str:
 
 def _worker(process: wire.ProcessStacks) -> str:
     """`worker 831 is at train.py:88 in __getitem__`; "" for an idle worker and other children."""
-    thread = frames.main_thread(process) if process.role == "loader" else None
+    thread = outlines.main_thread(process) if process.role == "loader" else None
     inside = helpers.inside(process) if thread else ()
     own = next((frame for frame in inside if not frames.is_framework(frame)), None)
     return f"worker {process.pid} is at {frames.where(own)}" if own else ""

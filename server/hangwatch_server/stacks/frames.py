@@ -73,15 +73,5 @@ def place(frames: Sequence[wire.Frame]) -> tuple[str, str]:
     return where(user_frame(frames)), function(leaf.name) if leaf is not None else ""
 
 
-def main_thread(process: wire.ProcessStacks) -> wire.Thread | None:
-    """The thread whose OS id is the process's pid, else the one that py-spy calls the main one."""
-    threads = process.threads
-    if threads and threads[0].thread_id == process.pid:
-        return threads[0]
-    by_id = next((thread for thread in threads if thread.thread_id == process.pid), None)
-    by_name = next((thread for thread in threads if thread.name == "MainThread"), None)
-    return by_id or by_name or (threads[0] if len(threads) == 1 else None)
-
-
 def main_process(stacks: Iterable[wire.ProcessStacks]) -> wire.ProcessStacks | None:
     return next((process for process in stacks if process.role == "main"), None)

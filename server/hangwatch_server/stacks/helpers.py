@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hangwatch_agent import wire
-from hangwatch_server import kernel_waits, process_states
+from hangwatch_server import kernel_waits, outlines, process_states
 from hangwatch_server.model import Activity
 from hangwatch_server.stacks import frames, recognise, rules, signature
 
@@ -89,7 +89,7 @@ def inside(process: wire.ProcessStacks) -> tuple[wire.Frame, ...]:
 
     Outside the function that starts a worker lies the script that forked it.
     """
-    main = frames.main_thread(process)
+    main = outlines.main_thread(process)
     python = frames.python_only(main.frames) if main else ()
     for index, frame in enumerate(python):
         if frames.function(frame.name) in _RUN and frames.is_framework(frame):
@@ -98,7 +98,7 @@ def inside(process: wire.ProcessStacks) -> tuple[wire.Frame, ...]:
 
 
 def _of_child(fact: wire.ChildFacts | None, process: wire.ProcessStacks | None) -> Helper:
-    main = frames.main_thread(process) if process is not None else None
+    main = outlines.main_thread(process) if process is not None else None
     own = inside(process) if process is not None else ()
     at = next((frame for frame in own if not frames.is_framework(frame)), None)
     at = at or next(iter(own), None)

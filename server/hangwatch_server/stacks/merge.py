@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hangwatch_agent import wire
-from hangwatch_server import garbage, ranges
+from hangwatch_server import garbage, outlines, ranges
 from hangwatch_server.model import Earlier, StackClass, TreeNode
+from hangwatch_server.outlines import Key, Outline, Outlined
 from hangwatch_server.stacks import activity, frames, signature
 
 # Children appear under a named root of their own, so that a loader's stack is not taken for a
@@ -22,8 +23,7 @@ _ROLE_ROOTS = {
     "checkpoint": "checkpoint writers",
 }
 
-
-_Stacks = Mapping[tuple[int, int], tuple[wire.Frame, ...]]  # (rank, pid) -> main thread's
+_Frames = tuple[wire.Frame, ...]
 # A long chain of frames has one rank set: its text is made once.
 _Texts = dict[frozenset[int], str]
 _MAX_EARLIER = 8  # places that the ranks of one stack came from
@@ -47,7 +47,8 @@ class _Distinct:
     ranks: list[int] = field(default_factory=list)
     compared: int = 0  # ranks that have an earlier stack
     still: int = 0  # and the same one
-    earlier: dict[tuple[wire.Frame, ...], list[int]] = field(default_factory=dict)
+    earlier: dict[Key, list[int]] = field(default_factory=dict)
+    was_at: Mapping[Key, _Frames] = field(default_factory=dict)  # what the keys of `earlier` mean
     signature: str = ""  # once all are found: equal stacks are signed once
 
 
@@ -68,14 +69,24 @@ def merge(
     native: bool = False,
     show_framework: bool = True,
 ) -> tuple[tuple[TreeNode, ...], tuple[StackClass, ...]]:
+    """`merge_outlined` of stacks that are all at hand."""
+    with garbage.uncollected():
+        return merge_outlined(
+            outlined(parts), outlined(previous), native=native, show_framework=show_framework
+        )
+
+
+def merge_outlined(
+    now: Outlined, before: Outlined, *, native: bool = False, show_framework: bool = True
+) -> tuple[tuple[TreeNode, ...], tuple[StackClass, ...]]:
     """The tree of main threads, children's under named roots; classes of stacks, odd ones first.
 
-    1. Find distinct stacks by their hash.
-    2. Where `previous` has the rank too, count whether its stack is the same: frozen or moving.
+    1. Find distinct stacks by their keys.
+    2. Where `before` has the process too, count whether its key is the same: frozen or moving.
     3. Insert each distinct stack once, outermost frame first, with its whole rank set.
     """
     with garbage.uncollected():
-        distinct = _distinct(parts, _by_process(previous))
+        distinct = _distinct(now, before)
         root = _Node()
         for stack in distinct:
             stack.signature = signature.signature(stack.thread.frames)
@@ -84,39 +95,53 @@ def merge(
         return _children(root, {}), _classes(mains)
 
 
-def _distinct(parts: Sequence[RankStacks], before: _Stacks) -> list[_Distinct]:
-    found: dict[str, dict[int, _Distinct]] = {}
+def outlined(parts: Iterable[RankStacks]) -> Outlined:
+    """The same stacks by keys that hold within this process."""
+    found = []
+    examples: dict[Key, wire.ProcessStacks] = {}
     for part in parts:
-        rank = part.rank
+        processes = []
         for process in part.stacks:
-            thread = frames.main_thread(process)
+            thread = outlines.main_thread(process)
             if thread is None or not thread.frames:
                 continue
-            of_role = found.get(process.role)
-            if of_role is None:
-                of_role = found[process.role] = {}
             # Comparing frames too would cost twice as much; 64 keyed bits do not collide by chance.
-            key = hash(thread.frames)
-            entry = of_role.get(key)
-            if entry is None:
-                entry = of_role[key] = _Distinct(process.role, process, thread)
+            key = hash((process.role, thread.frames))
+            processes.append((process.pid, key))
+            if key not in examples:
+                examples[key] = process
+        found.append(Outline(part.rank, tuple(processes)))
+    return Outlined(found, examples)
+
+
+def _distinct(now: Outlined, before: Outlined) -> list[_Distinct]:
+    found = _examples(now, before)
+    earlier = {(was.rank, pid): key for was in before.outlines for pid, key in was.processes}
+    for outline in now.outlines:
+        rank = outline.rank
+        for pid, key in outline.processes:
+            entry = found.get(key)
+            if entry is None:  # nobody's stack with this key can be read
+                continue
             entry.ranks.append(rank)
-            if before and (earlier := before.get((rank, process.pid))) is not None:
+            if earlier and (was_key := earlier.get((rank, pid))) is not None:
                 entry.compared += 1
-                if earlier == thread.frames:
+                if was_key == key:
                     entry.still += 1
                 else:
-                    entry.earlier.setdefault(earlier, []).append(rank)
-    return [entry for of_role in found.values() for entry in of_role.values()]
+                    entry.earlier.setdefault(was_key, []).append(rank)
+    return [entry for entry in found.values() if entry.ranks]
 
 
-def _by_process(parts: Sequence[RankStacks]) -> _Stacks:
-    threads = (
-        (part.rank, process.pid, frames.main_thread(process))
-        for part in parts
-        for process in part.stacks
-    )
-    return {(rank, pid): t.frames for rank, pid, t in threads if t is not None}
+def _examples(now: Outlined, before: Outlined) -> dict[Key, _Distinct]:
+    threads = ((key, outlines.main_thread(process)) for key, process in before.examples.items())
+    was_at = {key: thread.frames for key, thread in threads if thread is not None}
+    found = {}
+    for key, process in now.examples.items():
+        thread = outlines.main_thread(process)
+        if thread is not None:
+            found[key] = _Distinct(process.role, process, thread, was_at=was_at)
+    return found
 
 
 def _shown(stack: _Distinct, native: bool, show_framework: bool) -> list[wire.Frame]:
@@ -188,8 +213,8 @@ def _earlier(ends: Sequence[_Distinct]) -> tuple[Earlier, ...]:
     """Where the ranks whose stack ends here were before, most ranks first."""
     places: dict[tuple[str, str], set[int]] = {}
     for end in ends:
-        for stack, ranks in end.earlier.items():
-            places.setdefault(frames.place(stack), set()).update(ranks)
+        for key, ranks in end.earlier.items():
+            places.setdefault(frames.place(end.was_at.get(key, ())), set()).update(ranks)
     ordered = sorted(places.items(), key=lambda item: (-len(item[1]), item[0]))
     return tuple(
         Earlier(ranks=ranges.text(ranks), count=len(ranks), where=where, leaf=leaf)

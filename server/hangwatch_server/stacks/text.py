@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from hangwatch_agent import wire
-from hangwatch_server import ranges
+from hangwatch_server import outlines, ranges
 from hangwatch_server.stacks import frames
 from hangwatch_server.stacks.merge import RankStacks
 
@@ -25,7 +25,7 @@ def _grouped(parts: Iterable[RankStacks], native: bool) -> dict[_Key, set[int]]:
     grouped: dict[_Key, set[int]] = {}
     for part in parts:
         for process in part.stacks:
-            main = frames.main_thread(process)
+            main = outlines.main_thread(process)
             for thread in process.threads:
                 name = (
                     "main thread" if thread is main else f"thread {thread.name or 'without name'}"

@@ -1,4 +1,4 @@
-"""What is kept beside an incident: comments, snoozes, moments, and its stacks by one query."""
+"""What is kept beside an incident: comments, snoozes, moments, and its stacks."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def test_a_deleted_incident_takes_no_moment(db: Database) -> None:
         await moments.add(db, "nothing", made.moment())
 
 
-async def test_each_ranks_newest_stacks_and_those_before_come_by_one_query(
+async def test_each_ranks_newest_stacks_come_whichever_capture_they_are_of(
     db: Database, incident: Incident
 ) -> None:
     await _captured(db, incident, "c1", 1, 5, 6)
@@ -122,10 +122,9 @@ async def test_each_ranks_newest_stacks_and_those_before_come_by_one_query(
     await captures.create(db, make.capture("other"))
     await captures.store_part(db, make.part("other"), "node-b")
 
-    newest, before = await stacks.newest_of_incident(db, incident.id)
+    newest = await stacks.newest_of_incident(db, incident.id)
 
     assert [(rank, _function(held)) for rank, held in newest] == [(5, "c3_5"), (6, "c1_6")]
-    assert [(rank, _function(held)) for rank, held in before] == [(5, "c2_5")]
 
 
 async def test_the_stamp_of_its_stacks_tells_of_each_part_that_came(

@@ -11,8 +11,9 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, make_url
 from sqlalchemy.pool import NullPool
 from tests.support import postgres as support
+from tests.support import verdicts as make
 
-from hangwatch_server.db import migrate, tables
+from hangwatch_server.db import captures, jobs, migrate, tables
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import DatabaseError
 
@@ -36,10 +37,34 @@ async def test_empty_database_gets_the_schema_that_the_tables_describe(empty_url
         assert compare_metadata(context, tables.metadata) == []
 
 
+async def test_parts_stored_before_outlines_survive_the_upgrade_without_one(
+    empty_url: str,
+) -> None:
+    await migrate.upgrade(empty_url)
+    support.execute(empty_url, "ALTER TABLE capture_parts DROP COLUMN outline")
+    support.execute(empty_url, "UPDATE alembic_version SET version_num = '0003'")
+    db = Database(empty_url)
+    await db.open()
+    await jobs.save(db, make.job(), "run-1", {})
+    await captures.create(db, make.capture("c1"))
+    support.execute(
+        empty_url,
+        "INSERT INTO capture_parts "
+        "VALUES ('c1', 0, 'node-a', 812, true, false, '', '', now(), '{}')",
+    )
+
+    await migrate.upgrade(empty_url)
+
+    found = await captures.find(db, "c1")
+    await db.close()
+    assert found is not None
+    assert [part.rank for part in found.parts] == [0]
+
+
 async def test_servers_that_start_together_upgrade_once(empty_url: str) -> None:
     await asyncio.gather(*(migrate.upgrade(empty_url) for _ in range(3)))
 
-    assert await migrate.revision(empty_url) == "0003"
+    assert await migrate.revision(empty_url) == "0004"
 
 
 async def test_newer_schema_is_refused_and_left_alone(empty_url: str) -> None:

@@ -11,7 +11,12 @@ LATER = making.capture("c2", "job", "0-63")
 
 
 def test_ranks_that_moved_come_first_with_both_places() -> None:
-    found = stacks.compare(EARLIER, stack_scenes.before(), LATER, stack_scenes.after())
+    found = stacks.compare(
+        EARLIER,
+        stacks.outlined(stack_scenes.before()),
+        LATER,
+        stacks.outlined(stack_scenes.after()),
+    )
 
     assert (found.moved, found.frozen) == ("9-10", "0-8,11-63")
     assert [(move.ranks, move.is_frozen) for move in found.moves] == [
@@ -27,7 +32,7 @@ def test_ranks_of_one_capture_only_are_neither_frozen_nor_moving() -> None:
     now = [part for part in stack_scenes.after() if part.rank < 60]
     then = [part for part in stack_scenes.before() if part.rank > 1]
 
-    found = stacks.compare(EARLIER, then, LATER, now)
+    found = stacks.compare(EARLIER, stacks.outlined(then), LATER, stacks.outlined(now))
 
     assert (found.only_before, found.only_after) == ("60-63", "0-1")
     assert found.frozen == "2-8,11-59"

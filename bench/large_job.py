@@ -26,7 +26,7 @@ from playwright.sync_api import Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.page_watch import Stream, drawn
+from bench.page_watch import Stream, drawn, watch
 from tests.support.browser import launch
 
 from hangwatch_agent import client
@@ -97,6 +97,7 @@ def _watch(made: stage.Stage, page: Page, ranks: int, nodes: int, fault: Fault) 
 
 def _calm_page(made: stage.Stage, page: Page, job: str) -> None:
     stream = Stream(page)
+    watch(page)
     server_s, drawn_s, size_kb = drawn(page, f"{made.url}/jobs/{job}")
     _say("job page: answered, then drawn", f"{server_s:.2f} s, {drawn_s:.2f} s (bar 1 s in all)")
     _say("job page, compressed", f"{size_kb:.0f} kB (bar 150 kB)")

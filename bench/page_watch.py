@@ -21,9 +21,13 @@ new MutationObserver((_, observer) => {
 """
 
 
-def drawn(page: Page, url: str) -> tuple[float, float, float]:
-    """Open a job's page: (s until its first byte, s from then until the grid is drawn, kB)."""
+def watch(page: Page) -> None:
+    """Have every page that is opened from now on note its long tasks and when its grid is drawn."""
     page.add_init_script(WATCHING)
+
+
+def drawn(page: Page, url: str) -> tuple[float, float, float]:
+    """Open a job's page that is being watched: (s until its first byte, s until drawn, kB)."""
     page.goto(url, timeout=60_000)
     page.wait_for_function("window.drawnMs !== undefined", timeout=60_000)
     timing = page.evaluate("performance.getEntriesByType('navigation')[0].toJSON()")

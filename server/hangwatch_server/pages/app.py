@@ -44,9 +44,6 @@ def install(app: FastAPI) -> None:
     """Add the pages, `/static` and `/vendor`, whose addresses hold the versions of its files."""
     web = assets.web()
     app.include_router(router)
-    for address, files in (
-        (static_files.address(), KeptFiles(directory=web / "static")),
-        ("/static", StaticFiles(directory=web / "static")),
-        ("/vendor", KeptFiles(directory=web / "vendor")),
-    ):
-        app.mount(address, GZipMiddleware(files))
+    app.mount(static_files.address(), KeptFiles(web / "static"))
+    app.mount("/static", GZipMiddleware(StaticFiles(directory=web / "static")))
+    app.mount("/vendor", KeptFiles(web / "vendor"))

@@ -10,6 +10,21 @@ const MOST_LOUD = 64; // more than these need no help to be seen
 const LOUD_SIZE = 20;
 /** @typedef {{open: (cell: number, isAdded: boolean) => void, lines: (cell: number) => string[]}} Wishes */
 
+/** @type {(() => void)[]} drawings of whole canvases, one for each frame: two would hold it up */
+const drawings = [];
+
+/** @param {() => void} draw */
+function inOwnFrame(draw) {
+  drawings.push(draw);
+  if (drawings.length === 1) requestAnimationFrame(drawNext);
+}
+
+function drawNext() {
+  drawings[0]();
+  drawings.shift();
+  if (drawings.length > 0) requestAnimationFrame(drawNext);
+}
+
 export class CanvasGrid {
   /** @type {import("./layout.js").Layout | null} */
   #places = null;
@@ -60,9 +75,7 @@ export class CanvasGrid {
     const held = this.#places?.cells[this.#chosen];
     this.#places = places;
     this.#placeOf = new Int32Array(this.ranks.count).fill(-1);
-    places.cells.forEach((cell, at) => {
-      this.#placeOf[cell] = at;
-    });
+    for (let at = 0; at < places.cells.length; at += 1) this.#placeOf[places.cells[at]] = at;
     this.#chosen = held === undefined ? -1 : (this.#placeOf[held] ?? -1);
     this.#scale = devicePixelRatio || 1;
     this.canvas.width = Math.round(places.width * this.#scale);
@@ -77,7 +90,7 @@ export class CanvasGrid {
     this.#sprites = null;
     if (this.#isOwed) return;
     this.#isOwed = true;
-    requestAnimationFrame(() => {
+    inOwnFrame(() => {
       this.#isOwed = false;
       this.#drawAll();
     });
@@ -92,7 +105,7 @@ export class CanvasGrid {
     if (String(loud) !== String(this.#loud)) return this.repaint();
     for (const cell of cells) {
       const at = this.#placeOf[cell];
-      if (at >= 0) this.#stamp(context, at, true);
+      if (at >= 0) this.#stamp(context, at);
     }
     // They reach over their neighbours, so they are drawn last.
     if (cells.length > 0) for (const at of loud) this.#shout(context, this.#places, at);
@@ -104,12 +117,23 @@ export class CanvasGrid {
     const places = this.#places;
     if (!context || !places) return;
     this.#sprites = new Sprites(this.ranks.classes, places.side, this.#scale);
-    context.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    context.putImageData(this.#pictured(context, places, this.#sprites), 0, 0);
     this.#drawLabels(context, places);
-    for (let at = 0; at < places.cells.length; at += 1) this.#stamp(context, at, false);
     this.#loud = this.#findLoud();
     for (const at of this.#loud) this.#shout(context, places, at);
     this.root.dataset.drawn = String(places.cells.length);
+  }
+
+  /** All marks on a clear ground. @param {CanvasRenderingContext2D} context @param {import("./layout.js").Layout} places @param {Sprites} sprites */
+  #pictured(context, { cells, xs, ys }, sprites) {
+    const { width, height } = this.canvas;
+    const image = context.createImageData(width, height);
+    const pixels = new Uint32Array(image.data.buffer);
+    const { pictures } = this.ranks;
+    for (let at = 0; at < cells.length; at += 1) {
+      sprites.copy(pixels, width, pictures[cells[at]], Math.round(xs[at] * this.#scale), Math.round(ys[at] * this.#scale));
+    }
+    return image;
   }
 
   /** @param {CanvasRenderingContext2D} context @param {import("./layout.js").Layout} places */
@@ -146,14 +170,14 @@ export class CanvasGrid {
     this.#sprites?.shout(context, picked, middle(places.xs[at]), middle(places.ys[at]), LOUD_SIZE * this.#scale);
   }
 
-  /** @param {CanvasRenderingContext2D} context @param {number} at @param {boolean} isOver something else */
-  #stamp(context, at, isOver) {
+  /** Draw one mark over another. @param {CanvasRenderingContext2D} context @param {number} at */
+  #stamp(context, at) {
     const places = this.#places;
     const sprites = this.#sprites;
     if (!places || !sprites) return;
     const x = Math.round(places.xs[at] * this.#scale);
     const y = Math.round(places.ys[at] * this.#scale);
-    if (isOver) context.clearRect(x, y, sprites.pixels, sprites.pixels);
+    context.clearRect(x, y, sprites.pixels, sprites.pixels);
     sprites.stamp(context, this.ranks.pictures[places.cells[at]], x, y);
   }
 

@@ -15,9 +15,12 @@ let asMesh = null;
 let axes = [];
 /** @type {import("./mesh.js").View | null} */
 let view = null;
-const watched = new ResizeObserver(lay);
+const watched = new ResizeObserver(() => byNode?.root.clientWidth === laidWidth || lay());
 /** @type {{places?: import("./ranks.js").Places, looks?: import("./ranks.js").Looks}} */
 let owed = {}; // what came and is not shown yet
+let laidWidth = -1; // before there is a first layout
+/** @type {(() => void) | null} takes in what came with the page; null once that is done */
+let begin = null;
 
 /** @param {string} text what the server sent: everything, or what is new */
 function read(text) {
@@ -36,14 +39,15 @@ function take() {
   if (places) ranks.place(places);
   if (!looks) return;
   const changed = ranks.look(looks);
-  if (places) lay();
+  if (places && laidWidth >= 0) lay();
   else if (changed === null) [byNode, asMesh].forEach((grid) => grid?.repaint());
   else [byNode, asMesh].forEach((grid) => grid?.redraw(changed));
 }
 
 function lay() {
+  laidWidth = byNode?.root.clientWidth ?? 0;
   if (ranks.count === 0) return;
-  if (byNode) byNode.lay(layout(ranks.nodes, byNode.root.clientWidth));
+  if (byNode) byNode.lay(layout(ranks.nodes, laidWidth));
   if (asMesh && view) asMesh.lay(meshLayout(axes, view, ranks.index, asMesh.root.clientWidth));
 }
 
@@ -132,6 +136,7 @@ function attachMesh() {
 
 /** Draw on what the page has now: ranks come and go with their agents, and the canvas with them. */
 function attach() {
+  begin?.();
   const root = document.getElementById("grid");
   const [before, beforeMesh] = [byNode, asMesh];
   if (!root) byNode = null;
@@ -155,14 +160,26 @@ function keepMesh(event) {
 
 export function startGrid() {
   if (!document.getElementById("live")) return;
-  read(document.getElementById("grid")?.dataset.sent ?? "");
-  attach();
+  begin = () => {
+    begin = null;
+    read(document.getElementById("grid")?.dataset.sent ?? "");
+    requestAnimationFrame(attach);
+  };
+  // In tasks of their own: with all else that starts here, thousands of ranks would hold up the page.
+  setTimeout(() => begin?.());
+  listen();
+}
+
+function listen() {
   document.addEventListener("hangwatch:shown", attach);
   document.addEventListener("hangwatch:theme", () => [byNode, asMesh].forEach((grid) => grid?.repaint()));
   document.addEventListener("hangwatch:paused", () => {
     if (document.documentElement.dataset.paused !== "1") take();
   });
-  document.addEventListener("data", (event) => read(/** @type {CustomEvent} */ (event).detail.data));
+  document.addEventListener("data", (event) => {
+    begin?.();
+    read(/** @type {CustomEvent} */ (event).detail.data);
+  });
   document.addEventListener("click", keepMesh, true);
   document.addEventListener("change", (event) => {
     const select = event.target;

@@ -68,7 +68,8 @@ function dense(nodes, count, width) {
 
 /** @param {number} count @param {number} side @param {number} width @param {number} height @returns {Layout} */
 export function blank(count, side, width, height) {
-  const cells = Int32Array.from({ length: count }, (_, at) => at);
+  const cells = new Int32Array(count);
+  for (let at = 0; at < count; at += 1) cells[at] = at;
   return { cells, xs: new Float32Array(count), ys: new Float32Array(count), side, labels: [], width, height: Math.max(1, height) };
 }
 

@@ -12,6 +12,7 @@ const WINDOW_S = 1800;
 const SHORTEST_S = 60;
 const HEIGHT = 168;
 const SLACK_S = 0.5;
+const PATIENCE_MS = 2000;
 const GAP_S = 15; // a longer silence between two points is a gap in the line
 const TROUBLED = { expected_wait: "--accent-soft", slow: "--suspected-soft", suspected: "--suspected-soft", hung: "--hung-soft", failed: "--failed-soft", unknown: "--raised" };
 const MARKED = new Set(["suspected", "hung", "failed"]);
@@ -24,6 +25,7 @@ let rates = [];
 let told = { states: [], phases: [], attempts: [] };
 /** @type {any} uPlot is a plain script without types here */
 let plot = null;
+let isBrought = false;
 
 /** @param {Runs} runs */
 function unrolled(runs) {
@@ -229,10 +231,23 @@ function uPlotOf() {
   return window.uPlot;
 }
 
+/** Bring uPlot once the browser has nothing more urgent to do: the ranks come first. @param {HTMLElement} root */
+function bring(root) {
+  if (isBrought || !root.dataset.plotter) return;
+  isBrought = true;
+  const script = document.createElement("script");
+  script.src = root.dataset.plotter;
+  script.addEventListener("load", () => setTimeout(draw)); // in a task of its own
+  const bringNow = () => document.head.append(script);
+  if ("requestIdleCallback" in window) requestIdleCallback(bringNow, { timeout: PATIENCE_MS });
+  else setTimeout(bringNow);
+}
+
 function draw() {
   const found = parts();
   const isPaused = plot !== null && document.documentElement.dataset.paused === "1";
-  if (!found || times.length < 2 || !uPlotOf() || isPaused) return;
+  if (!found || times.length < 2 || isPaused) return;
+  if (!uPlotOf()) return bring(found.root);
   found.root.hidden = false;
   const width = found.into.clientWidth;
   if (width === 0) return;

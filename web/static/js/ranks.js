@@ -46,8 +46,7 @@ function counted(runs, count) {
 function unrolled(runs, into) {
   let at = 0;
   for (const [value, length] of runs) {
-    into.fill(value, at, at + length);
-    at += length;
+    for (const end = at + length; at < end; at += 1) into[at] = value;
   }
   return into;
 }
@@ -79,7 +78,8 @@ export class Ranks {
     this.count = sizes.reduce((sum, size) => sum + size, 0);
     this.ranks = counted(places.nodes.flatMap((node) => node.ranks), this.count);
     this.pids = counted(places.pids, this.count);
-    this.index = new Map(Array.from(this.ranks, (rank, at) => [rank, at]));
+    this.index = new Map();
+    for (let at = 0; at < this.count; at += 1) this.index.set(this.ranks[at], at);
     this.#nodeOf = unrolled(sizes.map((size, at) => [at, size]), new Uint16Array(this.count));
     let start = 0;
     this.nodes = places.nodes.map((node, at) => {

@@ -21,12 +21,11 @@ from hangwatch_server.model import (
     StackClass,
     Tree,
 )
-from hangwatch_server.pages import stack_segments, words
-from hangwatch_server.pages.stack_segments import StackLine
+from hangwatch_server.pages import card_stacks, stack_segments, words
+from hangwatch_server.pages.card_stacks import CardStack
 
 _GONE = (Condition.EXITED, Condition.KILLED, Condition.NODE_LOST)
 _MAX_CHILDREN = 6
-_SHOWN_FRAMES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +46,9 @@ class Card:
     first: Culprit
     nodes: tuple[str, ...]
     facts: tuple[Fact, ...]
-    frames: tuple[StackLine, ...]
-    shown: int  # of them at first: to the user's own code and a little further
+    frames: CardStack
     stack: StackClass | None
-    worker: tuple[StackLine, ...]
+    worker: CardStack
     lacks_stack: bool  # a process is there, and no stack of it is at hand
 
 
@@ -76,17 +74,11 @@ def _card(alike: Sequence[Culprit], tree: Tree, known: dict[int, RankFacts]) -> 
         first=first,
         nodes=tuple(dict.fromkeys(culprit.node for culprit in alike if culprit.node)),
         facts=_facts(first, known.get(first.rank)),
-        frames=frames,
-        shown=_shown(frames),
+        frames=card_stacks.of(frames),
         stack=stack,
-        worker=stack_segments.worker_of(tree, first.rank),
+        worker=card_stacks.of(stack_segments.worker_of(tree, first.rank)),
         lacks_stack=not frames and first.condition not in _GONE and first.pid is not None,
     )
-
-
-def _shown(frames: Sequence[StackLine]) -> int:
-    own = next((index for index, line in enumerate(frames) if not line.is_framework), 0)
-    return max(_SHOWN_FRAMES, own + 2)
 
 
 def _facts(culprit: Culprit, known: RankFacts | None) -> tuple[Fact, ...]:
@@ -113,7 +105,7 @@ def _process(process: RankProcess) -> str:
     if process.wchan:
         parts[0] += f" in {process.wchan}"
     if process.main_cpu_share is not None:
-        parts.append(f"main thread {process.main_cpu_share:.0%} of a core")
+        parts.append(f"main thread {process.main_cpu_share * 100:.0f} % of a core")
     if process.main_still_s is not None and process.main_still_s >= 1:
         parts.append(f"not run for {words.duration(process.main_still_s)}")
     if process.threads:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from hangwatch_agent import wire
 from hangwatch_server import model
-from hangwatch_server.pages import culprits
+from hangwatch_server.pages import card_stacks, culprits
 from hangwatch_server.stacks import RankStacks, merge
 
 OWN = "/home/ada/train.py"
@@ -37,11 +37,18 @@ def deep(framework: int) -> tuple[wire.Frame, ...]:
     return (*inner, *own)
 
 
-def test_a_card_reaches_to_the_users_own_code_however_deep_it_lies() -> None:
+def test_a_card_shows_the_users_lines_and_folds_the_frameworks_however_deep_they_lie() -> None:
     (card,) = culprits.of([culprit(5)], {5}, tree(*deep(20)), None)
 
-    shown = card.frames[: card.shown]
-    assert [line.name for line in shown if not line.is_framework] == ["train", "main"]
+    told = [(line.is_run, len(line.frames), line.frames[0].name) for line in card.frames.lines]
+    assert told == [(True, 20, "f0"), (False, 1, "train"), (False, 1, "main")]
+
+
+def test_a_stack_without_a_line_of_the_users_is_not_folded() -> None:
+    (card,) = culprits.of([culprit(5)], {5}, tree(*deep(20)[:20]), None)
+
+    assert [line.is_run for line in card.frames.lines] == [False] * card_stacks.MAX_LINES
+    assert card.frames.more == 20 - card_stacks.MAX_LINES
 
 
 def test_only_the_innermost_line_of_the_user_comes_with_those_round_it() -> None:
@@ -53,7 +60,8 @@ def test_only_the_innermost_line_of_the_user_comes_with_those_round_it() -> None
 
     (card,) = culprits.of([culprit(5)], {5}, tree(*deep(2), sources=sources), None)
 
-    assert [[text.text for text in line.source] for line in card.frames] == [
+    told = [frame for line in card.frames.lines for frame in line.frames]
+    assert [[text.text for text in line.source] for line in told] == [
         [],
         [],
         ["a", "b", "c"],

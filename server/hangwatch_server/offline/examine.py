@@ -121,6 +121,7 @@ def _verdict(pile: Pile, finding: Finding, outcome: Outcome, now: datetime) -> V
         coverage=finding.coverage,
         action=Action(),
         limits=Limits(suspect_after_s=0.0, confirm_after_s=0.0, why=""),
+        causes=finding.causes,
     )
 
 

@@ -38,6 +38,4 @@ def of(frames: Sequence[StackLine]) -> CardStack:
         else:
             lines.extend(CardLine(frames=(frame,), is_run=False) for frame in run)
     shown = lines[:MAX_LINES]
-    return CardStack(
-        lines=tuple(shown), more=len(frames) - sum(len(line.frames) for line in shown)
-    )
+    return CardStack(lines=tuple(shown), more=len(frames) - sum(len(line.frames) for line in shown))

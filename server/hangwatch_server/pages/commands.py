@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hangwatch_server.model import Condition, Culprit, Incident, Kind, Moment
+from hangwatch_server.model import ACTIVE_INCIDENTS, Condition, Culprit, Incident, Kind, Moment
 from hangwatch_server.pages import words
 
 MAX_CULPRITS = 2  # more of the same command helps nobody
@@ -29,10 +29,11 @@ def of_incident(
 ) -> tuple[Command, ...]:
     """Look closer first, then what the kind asks for, then the scheduler, then the record."""
     found: list[Command] = []
-    if incident.culprit_ranks:
+    is_active = incident.state in ACTIVE_INCIDENTS
+    if incident.culprit_ranks and is_active:
         found.append(_stacks(incident))
     for culprit in incident.verdict.culprits[:MAX_CULPRITS]:
-        found.extend(_of_culprit(culprit, moment))
+        found.extend(_of_culprit(culprit, moment, is_active=is_active))
     found.extend(_of_kind(incident))
     for node in incident.verdict.action.exclude_nodes[:MAX_NODES]:
         found.extend(_exclusions(incident, node))
@@ -47,7 +48,8 @@ def _stacks(incident: Incident) -> Command:
     )
 
 
-def _of_culprit(culprit: Culprit, moment: Moment | None) -> Iterator[Command]:
+def _of_culprit(culprit: Culprit, moment: Moment | None, *, is_active: bool) -> Iterator[Command]:
+    """Of a hang that is over, nothing by its pid: it may be another process's by now."""
     pid, node = culprit.pid, culprit.node
     who = words.condition(culprit.condition)
     if pid is None:
@@ -59,7 +61,7 @@ def _of_culprit(culprit: Culprit, moment: Moment | None) -> Iterator[Command]:
             why=f"rank {culprit.rank} {who}",
         )
         return
-    if culprit.condition is Condition.NODE_LOST:
+    if culprit.condition is Condition.NODE_LOST or not is_active:
         return
     native = " --native" if culprit.condition is Condition.GIL_HELD else ""
     yield Command(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hangwatch_server import ranges
-from hangwatch_server.model import Condition, Incident, Job, Kind, State, Verdict
+from hangwatch_server.model import ACTIVE_INCIDENTS, Condition, Incident, Job, Kind, State, Verdict
 from hangwatch_server.pages import words
 
 _TROUBLES = (
@@ -65,41 +65,112 @@ def of_job(job: Job) -> str:
     return f"{words.GLYPHS[job.state]} {words.state(job.state)} · {name}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Verbs:
+    """What is said of a hang that lasts, or of one that is over."""
+
+    hold: str
+    holds: str
+    wait: str
+    waits: str
+    finishes: str
+    stands: str
+    has: str
+
+
+_LASTS = _Verbs(
+    "hold",
+    "holds",
+    "wait",
+    "waits",
+    "finishes",
+    "no rank moves, and none is in a collective",
+    "has",
+)
+_OVER = _Verbs(
+    "held",
+    "held",
+    "waited",
+    "waited",
+    "finished",
+    "no rank moved, and none was in a collective",
+    "had",
+)
+
+
 def of_incident(incident: Incident) -> str:
     """`rank 5 holds up 511 ranks`: who against whom, never merely `hang detected`."""
-    return of_verdict(incident.verdict)
+    return of_verdict(incident.verdict, is_over=is_over(incident))
 
 
-def of_verdict(verdict: Verdict) -> str:
-    who = words.ranks_named(verdict.culprit_ranks) if verdict.culprit_ranks else "no rank"
-    verb = "holds" if words.count(verdict.culprit_ranks) == 1 else "hold"
-    waiting = words.count(verdict.waiting)
-    causes = 1 + sum(item.kind == "cause" for item in verdict.evidence)
-    if causes > 1 and verdict.culprit_ranks:
-        return f"{causes} separate causes hold up {words.plural(waiting, 'rank')}"
-    call = f"{verdict.op or 'a collective'}{'' if verdict.seq is None else f' #{verdict.seq}'}"
-    if verdict.kind is Kind.MISMATCH:
-        place = "the same place" if verdict.seq is None else f"#{verdict.seq}"
-        return f"ranks made different calls at {place}"
-    if verdict.kind is Kind.DEADLOCK:
-        return f"{words.plural(words.count(verdict.culprit_ranks), 'rank')} wait for each other"
-    if is_seen_only(verdict):
-        return "every rank seen waits inside a collective"
+def is_over(incident: Incident) -> bool:
+    return incident.state not in ACTIVE_INCIDENTS
+
+
+def of_verdict(verdict: Verdict, *, is_over: bool = False) -> str:
+    verbs = _OVER if is_over else _LASTS
+    waiting = words.plural(words.count(verdict.waiting), "rank")
+    if verdict.causes and verdict.culprit_ranks:
+        return f"{1 + len(verdict.causes)} separate causes {verbs.hold} up {waiting}"
+    if verdict.kind in _OF_KIND:
+        return _OF_KIND[verdict.kind](verdict, verbs)
     if verdict.kind is Kind.STALLED_COLLECTIVE and not verdict.culprit_ranks:
-        group = verdict.group.ranks if verdict.group is not None else verdict.waiting
-        if waiting < words.count(group):
-            return f"no rank is known to be missing from {call}, none finishes"
-        return f"all ranks entered {call}, none finishes"
-    if verdict.kind is Kind.INCOMPLETE_RENDEZVOUS:
-        return f"{who} never came to the rendezvous"
-    if verdict.kind is Kind.NO_PROGRESS:
-        return "no rank moves, and none is in a collective"
-    if verdict.culprit_ranks and waiting:
-        return f"{who} {verb} up {words.plural(waiting, 'rank')}"
+        return _of_stalled(verdict, verbs)
+    if verdict.culprit_ranks and verdict.waiting:
+        return f"{_who(verdict)} {_holds(verdict, verbs)} up {waiting}"
     if verdict.kind is Kind.NONE and verdict.state is State.FAILED:
         what, _ = line(verdict)
         return what[:1].lower() + what[1:]
     return words.kind(verdict.kind)
+
+
+def call(verdict: Verdict) -> str:
+    """`all_reduce #1042 of dp-1`: the call that the ranks wait in, "" where none is known."""
+    if not verdict.op:
+        return ""
+    number = "" if verdict.seq is None else f" #{verdict.seq}"
+    group = f" of {words.group(verdict.group.name, '')}" if verdict.group is not None else ""
+    return f"{verdict.op}{number}{group}"
+
+
+def _of_mismatch(verdict: Verdict, _: _Verbs) -> str:
+    place = "the same place" if verdict.seq is None else f"#{verdict.seq}"
+    return f"ranks made different calls at {place}"
+
+
+def _of_deadlock(verdict: Verdict, verbs: _Verbs) -> str:
+    ranks = words.plural(words.count(verdict.culprit_ranks), "rank")
+    return f"{ranks} {verbs.wait} for each other"
+
+
+def _of_rendezvous(verdict: Verdict, _: _Verbs) -> str:
+    return f"{_who(verdict)} never came to the rendezvous"
+
+
+_OF_KIND = {
+    Kind.MISMATCH: _of_mismatch,
+    Kind.DEADLOCK: _of_deadlock,
+    Kind.INCOMPLETE_RENDEZVOUS: _of_rendezvous,
+    Kind.NO_PROGRESS: lambda _, verbs: verbs.stands,
+}
+
+
+def _of_stalled(verdict: Verdict, verbs: _Verbs) -> str:
+    if is_seen_only(verdict):
+        return f"every rank seen {verbs.waits} inside a collective"
+    where = f"{verdict.op or 'a collective'}{'' if verdict.seq is None else f' #{verdict.seq}'}"
+    members = verdict.group.ranks if verdict.group is not None else verdict.waiting
+    if words.count(verdict.waiting) < words.count(members):
+        return f"no rank is known to be missing from {where}, none {verbs.finishes}"
+    return f"all ranks entered {where}, none {verbs.finishes}"
+
+
+def _who(verdict: Verdict) -> str:
+    return words.ranks_named(verdict.culprit_ranks) if verdict.culprit_ranks else "no rank"
+
+
+def _holds(verdict: Verdict, verbs: _Verbs) -> str:
+    return verbs.holds if words.count(verdict.culprit_ranks) == 1 else verbs.hold
 
 
 def is_seen_only(verdict: Verdict) -> bool:
@@ -112,16 +183,17 @@ def is_seen_only(verdict: Verdict) -> bool:
     )
 
 
-def of_culprits(verdict: Verdict) -> str:
+def of_culprits(verdict: Verdict, *, is_over: bool = False) -> str:
     """What the culprits have in common: not all that hold others up have failed to arrive."""
+    verbs = _OVER if is_over else _LASTS
     if verdict.kind is Kind.MISMATCH:
         return "different calls"
     if verdict.kind is Kind.DEADLOCK:
-        return "wait for each other"
+        return f"{verbs.wait} for each other"
     nearest = ranges.parse(verdict.edges[0].ranks) if verdict.edges else ()
     named = ranges.parse(verdict.culprit_ranks) if verdict.culprit_ranks else ()
     has_entered = verdict.kind is Kind.STALLED_COLLECTIVE or not set(named).isdisjoint(nearest)
-    return "holds the others up" if has_entered and named else "has not arrived"
+    return f"{verbs.holds} the others up" if has_entered and named else f"{verbs.has} not arrived"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,13 +206,13 @@ class Tally:
     tone: str  # culprit, waiting, silent
 
 
-def tally(verdict: Verdict) -> tuple[Tally, ...]:
+def tally(verdict: Verdict, *, is_over: bool = False) -> tuple[Tally, ...]:
     """Who holds up against who waits, the smaller set first; then who is not heard at all."""
     sides = [
         Tally(name=name, ranks=text, count=words.count(text), tone=tone)
         for name, text, tone in (
-            (of_culprits(verdict), verdict.culprit_ranks, "culprit"),
-            ("waiting", verdict.waiting, "waiting"),
+            (of_culprits(verdict, is_over=is_over), verdict.culprit_ranks, "culprit"),
+            ("waited" if is_over else "waiting", verdict.waiting, "waiting"),
         )
         if text
     ]

@@ -216,7 +216,7 @@ def _heading(incident: Incident) -> render.Values:
         "incident": incident,
         "verdict": incident.verdict,
         "heading": heading,
-        "tally": headline.tally(incident.verdict),
+        "tally": headline.tally(incident.verdict, is_over=not is_active),
         "is_seen_only": headline.is_seen_only(incident.verdict),
         "is_active": is_active,
     }

@@ -212,7 +212,7 @@ def limits(value: Limits) -> str:
 def confidence(share: float) -> str:
     """How sure a verdict is, in words with its number."""
     degree = next(word for floor, word in _DEGREES if share >= floor)
-    return f"{degree} ({share:.0%})"
+    return f"{degree} ({share * 100:.0f} %)"
 
 
 def state(value: State | str) -> str:

@@ -151,17 +151,19 @@ def first(meta: JobMeta, now: datetime) -> Verdict:
 
 def _culprit_ranks(finding: Finding) -> str:
     """Of independent causes all are named: to mend one would only uncover the next."""
-    if not finding.besides:
+    if not finding.causes:
         return finding.culprit_ranks
-    beside = {culprit.rank for culprit in finding.besides}
-    return ranges.text(beside.union(ranges.parse(finding.culprit_ranks)))
+    return ranges.text(_beside(finding).union(ranges.parse(finding.culprit_ranks)))
 
 
 def _waiting(finding: Finding) -> str:
-    if not finding.besides:
+    if not finding.causes:
         return finding.waiting
-    beside = {culprit.rank for culprit in finding.besides}
-    return ranges.text(set(ranges.parse(finding.waiting)) - beside)
+    return ranges.text(set(ranges.parse(finding.waiting)) - _beside(finding))
+
+
+def _beside(finding: Finding) -> set[int]:
+    return {rank for cause in finding.causes for rank in ranges.parse(cause.culprit_ranks)}
 
 
 def _none(finding: Finding) -> Finding:

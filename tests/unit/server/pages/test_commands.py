@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 
 from tests.web import making, moments, scenes
@@ -69,3 +70,16 @@ def test_a_login_leads_only_to_pages_of_this_server() -> None:
     assert not is_local("//elsewhere.example")
     assert not is_local("/\\elsewhere.example")
     assert not is_local("https://elsewhere.example")
+
+
+def test_nothing_is_offered_on_the_pids_of_a_hang_that_is_over() -> None:
+    stopped = scenes.everything().incidents[0]
+    ended = dataclasses.replace(stopped, state=model.IncidentState.ENDED)
+
+    def texts(incident: model.Incident) -> str:
+        return " ".join(one.text for one in commands.of_incident(incident, "http://h/"))
+
+    assert "--pid 805" in texts(stopped)
+    assert "--pid" not in texts(ended)
+    assert "hangwatch stacks" not in texts(ended)
+    assert "scontrol" in texts(ended)

@@ -164,3 +164,34 @@ def test_a_rank_that_is_inside_the_call_has_not_failed_to_arrive() -> None:
 
     assert headline.of_culprits(inside) == "holds the others up"
     assert headline.of_culprits(absent) == "has not arrived"
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"kind": model.Kind.MISSING_RANKS, "culprit_ranks": "5", "waiting": "0-4"},
+            "rank 5 held up 5 ranks",
+        ),
+        ({"kind": model.Kind.DEADLOCK, "culprit_ranks": "0-3"}, "4 ranks waited for each other"),
+        (
+            {"kind": model.Kind.STALLED_COLLECTIVE, "op": "all_gather", "seq": 7},
+            "all ranks entered all_gather #7, none finished",
+        ),
+    ],
+)
+def test_what_is_over_is_told_as_past(changes: dict[str, object], text: str) -> None:
+    verdict = making.verdict("a", "a", model.State.HUNG, **changes)
+    ended = making.incident(verdict, state=model.IncidentState.ENDED, ended_at=making.NOW)
+
+    assert headline.of_incident(ended) == text
+
+
+def test_the_call_that_ranks_wait_in_is_named_as_far_as_it_is_known() -> None:
+    group = model.GroupRef(id="g", name="dp-1", ranks="0-3")
+    whole = making.verdict("a", "a", model.State.HUNG, op="all_reduce", seq=9, group=group)
+    bare = making.verdict("a", "a", model.State.HUNG, op="all_reduce")
+    none = making.verdict("a", "a", model.State.HUNG)
+
+    told = [headline.call(verdict) for verdict in (whole, bare, none)]
+    assert told == ["all_reduce #9 of dp-1", "all_reduce", ""]

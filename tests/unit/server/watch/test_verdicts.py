@@ -164,7 +164,8 @@ def test_advice_blames_a_node_only_on_evidence_against_the_node(
 def test_verdict_names_the_culprits_of_causes_that_stand_beside_the_main_one() -> None:
     meta, snapshot = scene()
     beside = dataclasses.replace(finding().culprits[0], rank=5)
-    double = dataclasses.replace(finding(), besides=(beside,), waiting="0-1,3,5")
+    cause = Cause(kind=Kind.MISSING_RANKS, summary="Rank 5 too.", culprit_ranks="5", waiting="3")
+    double = dataclasses.replace(finding(), besides=(beside,), causes=(cause,), waiting="0-1,3,5")
 
     made = verdicts.build(meta, snapshot, double, decision(State.HUNG), None, NOW)
 

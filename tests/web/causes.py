@@ -269,6 +269,11 @@ def _double(scene: scenes.Scene) -> None:
         seq=41,
         edges=(model.WaitEdge(ranks="0-1,3", call="tp-0 all_reduce #41", missing="2"),),
         evidence=(_told("cause", f"Apart from that: {other}"),),
+        causes=(
+            model.Cause(
+                kind=model.Kind.MISSING_RANKS, summary=other, culprit_ranks="6", waiting="4-5,7"
+            ),
+        ),
     )
 
 

@@ -32,7 +32,7 @@ class JobMeta:
     nodes: tuple[str, ...]
     depth: wire.Depth  # the least among the reporting ranks
     step: int | None  # the lowest announced
-    calls: int  # collective calls that all ranks have made so far
+    calls: int  # collective calls of all ranks that were seen to be made; never fewer
     moved_s: float | None  # monotonic time of the last call that any rank made
     heard_s: float  # monotonic time of the last heartbeat about this job
     processes_version: int  # rises when a rank's process changes

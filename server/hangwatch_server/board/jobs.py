@@ -147,12 +147,12 @@ class BoardJob:
         if old is not None:
             self._retire(old.process)
             self.by_node[old.node].discard(beat.rank)
-            self.calls -= old.calls
             number = old.number + 1
         else:
             process = (node, beat.pid, beat.start_ticks)
             number = self.base_attempt + int(self._is_new(beat.rank, process))
         slot = Slot(node, beat, now_s, max(number, restart + 1), restart, now_s)
+        slot.calls = slots.calls_of(beat)  # made before anybody looked
         self.slots[beat.rank] = slot
         self.by_node.setdefault(node, set()).add(beat.rank)
         self.processes_version += 1
@@ -169,7 +169,7 @@ class BoardJob:
     def _count(self, slot: Slot, now_s: float) -> None:
         calls = slots.calls_of(slot.beat)
         ago_s = slots.moved_ago_s(slot.beat)
-        self.calls += calls - slot.calls
+        self.calls += max(0, calls - slot.calls)  # a group that went takes its counter along
         slot.calls = calls
         if ago_s is not None:
             moved_s = now_s - ago_s

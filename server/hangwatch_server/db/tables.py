@@ -67,6 +67,14 @@ attempts = Table(
     Column("first_seen", _TIME, nullable=False, server_default=func.now()),
 )
 
+job_timelines = Table(
+    "job_timelines",
+    metadata,
+    Column("job", PlainText, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("at", _TIME, nullable=False),  # from which the ages of the points are counted back
+    Column("points", JSONB, nullable=False),
+)
+
 verdicts = Table(
     "verdicts",
     metadata,

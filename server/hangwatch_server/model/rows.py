@@ -170,7 +170,7 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelinePoint:
-    """How fast a job's ranks made collective calls at one moment of the last half hour."""
+    """How fast a job's ranks made collective calls at one moment of its last half hour."""
 
     ago_s: float
     calls_per_s: float  # per reporting rank

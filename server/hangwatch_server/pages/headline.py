@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hangwatch_server import ranges
@@ -129,8 +129,16 @@ def call(verdict: Verdict) -> str:
     if not verdict.op:
         return ""
     number = "" if verdict.seq is None else f" #{verdict.seq}"
-    group = f" of {words.group(verdict.group.name, '')}" if verdict.group is not None else ""
-    return f"{verdict.op}{number}{group}"
+    if verdict.group is None:
+        return f"{verdict.op}{number}"
+    group = words.group(verdict.group.name, "")
+    return f"{verdict.op}{number} of {'the ' if group == 'default group' else ''}{group}"
+
+
+def beside(incident: Incident) -> str:
+    """The call, where the heading of the incident does not name it already."""
+    is_named = incident.verdict.op in of_incident(incident)
+    return "" if is_named else call(incident.verdict)
 
 
 def _of_mismatch(verdict: Verdict, _: _Verbs) -> str:
@@ -147,7 +155,7 @@ def _of_rendezvous(verdict: Verdict, _: _Verbs) -> str:
     return f"{_who(verdict)} never came to the rendezvous"
 
 
-_OF_KIND = {
+_OF_KIND: dict[Kind, Callable[[Verdict, _Verbs], str]] = {
     Kind.MISMATCH: _of_mismatch,
     Kind.DEADLOCK: _of_deadlock,
     Kind.INCOMPLETE_RENDEZVOUS: _of_rendezvous,

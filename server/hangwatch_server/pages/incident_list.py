@@ -112,7 +112,7 @@ async def _values(house: Services, asked: Filters, before: str) -> render.Values
         "section": "incidents",
         "incidents": rows,
         "headings": {row.id: headline.of_incident(row) for row in rows},
-        "calls": {row.id: headline.call(row.verdict) for row in rows},
+        "calls": {row.id: headline.beside(row) for row in rows},
         "is_active": {row.id: row.state in ACTIVE_INCIDENTS for row in rows},
         "active": active,
         "last": None if active else await incident_rows.last_ended(house.db),

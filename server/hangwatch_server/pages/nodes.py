@@ -126,7 +126,7 @@ async def _values(house: Services, name: str) -> render.Values:
         "incidents": incidents,
         "more_incidents": more is not None,
         "headings": {incident.id: headline.of_incident(incident) for incident in incidents},
-        "calls": {incident.id: headline.call(incident.verdict) for incident in incidents},
+        "calls": {incident.id: headline.beside(incident) for incident in incidents},
         "is_active": {row.id: row.state in ACTIVE_INCIDENTS for row in incidents},
         "shown_skew_s": SHOWN_SKEW_S,
     }

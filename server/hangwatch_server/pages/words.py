@@ -212,7 +212,7 @@ def limits(value: Limits) -> str:
 def confidence(share: float) -> str:
     """How sure a verdict is, in words with its number."""
     degree = next(word for floor, word in _DEGREES if share >= floor)
-    return f"{degree} ({share * 100:.0f} %)"
+    return f"{degree} ({share * 100:.0f}\u00a0%)"
 
 
 def state(value: State | str) -> str:

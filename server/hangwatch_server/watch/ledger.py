@@ -17,19 +17,22 @@ from hangwatch_server.clock import Clock
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.db import jobs as job_rows
 from hangwatch_server.db import moments as moment_rows
+from hangwatch_server.db import timelines
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.leases import Lease
 from hangwatch_server.detect import Decision
 from hangwatch_server.errors import ConflictError, DatabaseError, NotFoundError, StaleLeaseError
 from hangwatch_server.incidents.keeper import Keeper
 from hangwatch_server.model import SHOWN_INCIDENTS, Incident, IncidentState, State
-from hangwatch_server.watch import moments, verdicts
+from hangwatch_server.watch import moments, rows, verdicts
 from hangwatch_server.watch.leases import Leases
 from hangwatch_server.watch.watched import Watched
 
 WRITE_TIMEOUT_S = 5.0
 AWAY_S = 2.0
 SAVE_EVERY_S = 20.0
+SAVE_TIMELINE_EVERY_S = 60.0
+CHANGE_SEEN_S = 2.0  # until the timeline has a point of a verdict that is new
 EARLIER_INCIDENTS = 20  # newest first: enough to see that restarts end at one place
 _OVER = (State.FINISHED, State.FAILED)
 _log = logs.get()
@@ -119,6 +122,7 @@ class Ledger:
         watched.first_seen = stored.first_seen
         watched.verdict = stored.verdict
         watched.stored_key = verdicts.key(stored.verdict)
+        watched.go_on(rows.restored(await timelines.find(self._db, watched.id), now_s))
         shown, _ = await incident_rows.list_page(
             self._db, states=SHOWN_INCIDENTS, job=watched.id, limit=EARLIER_INCIDENTS
         )
@@ -147,8 +151,11 @@ class Ledger:
         if verdicts.key(watched.draft) != watched.stored_key:
             await self._store_verdict(watched, lease)
             await self._save(watched, now_s)
+            watched.timeline_due_s = min(watched.timeline_due_s, now_s + CHANGE_SEEN_S)
         elif self._is_save_due(watched, now_s):
             await self._save(watched, now_s)
+        if now_s >= watched.timeline_due_s:
+            await self._save_timeline(watched, now_s)
         return True
 
     async def _close_replaced(self, watched: Watched, lease: Lease) -> None:
@@ -209,6 +216,12 @@ class Ledger:
         await job_rows.save(self._db, job, watched.meta.launch, processes)
         watched.saved_s = now_s
         watched.saved_version = watched.meta.processes_version
+
+    async def _save_timeline(self, watched: Watched, now_s: float) -> None:
+        points = rows.timeline(rows.thinned(watched.points), now_s)
+        if points:
+            await timelines.save(self._db, watched.id, points)
+        watched.timeline_due_s = now_s + SAVE_TIMELINE_EVERY_S
 
     @staticmethod
     def _is_save_due(watched: Watched, now_s: float) -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from hangwatch_agent.wire import Depth
 from hangwatch_server.board import NodeState
 from hangwatch_server.model import DepthRow, Link, NodeHistory, NodeRow, RankRow, TimelinePoint
-from hangwatch_server.watch.watched import Point
+from hangwatch_server.watch.watched import TIMELINE_S, Point
 
 _LONG_SPAN_S, _SHORT_SPAN_S = 30.0, 5.0
 _YOUNG_S = 300.0
+STORED_SPAN_S = 10.0  # the page draws a longer silence between two points as a gap
 _DEPTHS = (Depth.BARE, Depth.RAS, Depth.PROBE)  # the least first
 
 
@@ -38,18 +41,27 @@ def of_node(node: NodeState, history: Mapping[str, NodeHistory], now: datetime) 
     )
 
 
-def timeline(points: Sequence[Point], now_s: float) -> tuple[TimelinePoint, ...]:
-    """Calls per second and reporting rank between neighbouring points, oldest first."""
+def timeline(points: Iterable[Point], now_s: float) -> tuple[TimelinePoint, ...]:
+    """Calls per second and reporting rank, oldest first."""
     return tuple(
         TimelinePoint(
-            ago_s=round(now_s - after.at_s, 1),
-            calls_per_s=round(_rate(before, after), 3),
-            state=after.state,
-            phase=after.phase,
-            attempt=after.attempt,
+            ago_s=round(now_s - point.at_s, 1),
+            calls_per_s=round(point.calls_per_s, 3),
+            state=point.state,
+            phase=point.phase,
+            attempt=point.attempt,
         )
-        for before, after in itertools.pairwise(points)
+        for point in points
     )
+
+
+def restored(stored: Iterable[TimelinePoint], now_s: float) -> list[Point]:
+    """What an earlier process told of a job, on this one's clock, as far as it is still of use."""
+    return [
+        Point(now_s - told.ago_s, told.calls_per_s, told.state, told.phase, told.attempt)
+        for told in stored
+        if told.ago_s < TIMELINE_S
+    ]
 
 
 def pace(points: Iterable[Point], now_s: float) -> tuple[TimelinePoint, ...]:
@@ -62,9 +74,30 @@ def pace(points: Iterable[Point], now_s: float) -> tuple[TimelinePoint, ...]:
     if not known:
         return ()
     span_s = _LONG_SPAN_S if now_s - known[0].at_s > _YOUNG_S else _SHORT_SPAN_S
-    first = {point.at_s // span_s: point for point in reversed(known)}
-    chosen = sorted(first.values(), key=lambda point: point.at_s)
-    return timeline(chosen, now_s)
+    over_s = now_s // span_s * span_s
+    return timeline(_means((point for point in known if point.at_s <= over_s), span_s), now_s)
+
+
+def thinned(points: Iterable[Point]) -> list[Point]:
+    """What is stored of a timeline: few enough points, and each change of state where it was."""
+    return _means(points, STORED_SPAN_S, is_cut_by_change=True)
+
+
+def _means(
+    points: Iterable[Point], span_s: float, *, is_cut_by_change: bool = False
+) -> list[Point]:
+    """One point for each span: its mean, told at its last moment with what held then."""
+
+    def key(point: Point) -> tuple[object, ...]:
+        told = (point.state, point.phase, point.attempt) if is_cut_by_change else ()
+        return math.ceil(point.at_s / span_s), *told
+
+    return [_mean(list(run)) for _, run in itertools.groupby(points, key=key)]
+
+
+def _mean(run: Sequence[Point]) -> Point:
+    mean = sum(point.calls_per_s for point in run) / len(run)
+    return dataclasses.replace(run[-1], calls_per_s=mean)
 
 
 def depths(ranks: Iterable[RankRow]) -> tuple[DepthRow, ...]:
@@ -94,9 +127,3 @@ def _depth_row(
         link=link,
         lacks=lacks,
     )
-
-
-def _rate(before: Point, after: Point) -> float:
-    # Counters start anew with a new process, which is no negative progress.
-    calls = max(0, after.calls - before.calls)
-    return calls / max(after.at_s - before.at_s, 0.001) / max(after.reporting, 1)

@@ -14,6 +14,7 @@ from hangwatch_server.captures.service import Captures
 from hangwatch_server.clock import Clock
 from hangwatch_server.db import jobs as job_rows
 from hangwatch_server.db import nodes as node_rows
+from hangwatch_server.db import timelines
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.incidents import ways
@@ -238,11 +239,11 @@ class Watch:
         return stored
 
     async def timeline(self, job_id: str) -> tuple[TimelinePoint, ...]:
-        """Calls per second over the last half hour."""
+        """Calls per second over the last half hour, of a job that is over the last it was seen."""
         watched = await self._live(job_id)
         if watched is None:
-            return ()
-        return rows.timeline(list(watched.points), self._clock.monotonic_s())
+            return await timelines.find(self._db, job_id)
+        return rows.timeline(watched.points, self._clock.monotonic_s())
 
     async def pace(self, job_id: str) -> tuple[TimelinePoint, ...]:
         """The timeline in few points, which change only as their span of time is over."""

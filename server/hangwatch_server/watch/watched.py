@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -26,15 +28,19 @@ from hangwatch_server.watch.tabled import Tabled
 TELL_EVERY_S = 1.0
 # From here on a pass over all ranks would hold up the event loop noticeably: it goes to a thread.
 THREAD_FROM_RANKS = 2_000
-TIMELINE_POINTS = 1800  # half an hour at one a second
+TIMELINE_S = 1800.0
+POINT_EVERY_S = 1.0
+TIMELINE_POINTS = round(TIMELINE_S / POINT_EVERY_S)
 PHASE_CHARS = 40
+_OVER = (State.FINISHED, State.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
+    """How a job went up to this moment, since the point before."""
+
     at_s: float
-    calls: int
-    reporting: int
+    calls_per_s: float  # of each reporting rank
     state: State
     phase: str = ""
     attempt: int = 1
@@ -59,6 +65,7 @@ class Watched:
     stored_key: verdicts.Key | None = None
     saved_s: float | None = None
     saved_version: int = -1
+    timeline_due_s: float = math.inf  # a first verdict is stored before there is anything to draw
     applied_key: verdicts.Key | None = None
     applied_over: bool = False
     replaced: list[Verdict] = field(default_factory=list)  # attempts whose end is not stored yet
@@ -71,27 +78,43 @@ class Watched:
     axes: tuple[tuple[frozenset[str], int], tuple[Axis, ...]] | None = None
     tabling: asyncio.Lock = field(default_factory=asyncio.Lock)
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=TIMELINE_POINTS))
+    counted: tuple[float, int] | None = None  # when, and how many calls, at the newest point
 
     @property
     def is_large(self) -> bool:
         return self.snapshot.world_size >= THREAD_FROM_RANKS
 
     def mark(self, now_s: float) -> None:
-        """Add a point of the timeline, at most one a second."""
-        if self.points and now_s - self.points[-1].at_s < 1.0:
+        """Add a point of the timeline, at most one a second; none of a job that stays over."""
+        if self.counted is None:
+            self.counted = now_s, self.meta.calls
+        since_s, calls = self.counted
+        if now_s - since_s < POINT_EVERY_S or self._stays_over(calls):
             return
+        self.counted = now_s, self.meta.calls
+        per_s = (self.meta.calls - calls) / (now_s - since_s)
         beats = (view.beat for view in self.snapshot.ranks.values())
         phases = Counter(beat.phase for beat in beats if beat is not None and beat.phase)
         self.points.append(
             Point(
                 now_s,
-                self.meta.calls,
-                self.meta.reporting,
+                per_s / max(self.meta.reporting, 1),
                 self.verdict.state,
                 max(phases, key=lambda name: (phases[name], name), default="")[:PHASE_CHARS],
                 self.snapshot.attempt,
             )
         )
+        while self.points[0].at_s < now_s - TIMELINE_S:
+            self.points.popleft()
+
+    def _stays_over(self, calls: int) -> bool:
+        state = self.verdict.state
+        was_over = bool(self.points) and self.points[-1].state is state and state in _OVER
+        return was_over and self.meta.calls == calls
+
+    def go_on(self, earlier: Iterable[Point]) -> None:
+        """Put the points that an earlier process stored before those of this one."""
+        self.points = deque((*earlier, *self.points), maxlen=TIMELINE_POINTS)
 
     def is_news(self, now_s: float) -> bool:
         """Whether to tell listeners: of another verdict at once, of moved numbers once a second."""

@@ -10,7 +10,8 @@ from tests.integration.core.house import House
 from tests.integration.core.waiting import until
 
 from hangwatch_server.board.base import job_id
-from hangwatch_server.model import State, Verdict
+from hangwatch_server.db import timelines
+from hangwatch_server.model import State, TimelinePoint, Verdict
 from hangwatch_server.watch.ledger import Ledger
 from hangwatch_server.watch.watched import Watched
 
@@ -54,3 +55,30 @@ async def test_job_of_an_incident_is_never_shown_as_a_new_one(
     assert early.state is State.UNKNOWN
     assert early.verdict.incident == before.incident
     assert after.incident == before.incident
+
+
+async def test_the_line_of_progress_outlives_the_server_and_the_job(database_url: str) -> None:
+    async with house.open_house(database_url, SPEED) as server:
+        before = await line_of_a_hang(server)
+
+    async with house.open_house(database_url, SPEED) as server:
+        gone = await server.services.watch.timeline(JOB)  # by no agent any more
+        job = await server.services.watch.job(JOB)
+
+    assert not job.is_live
+    assert [(one.state, one.calls_per_s) for one in gone[: len(before)]] == [
+        (one.state, one.calls_per_s) for one in before
+    ]
+    assert gone[0].ago_s >= before[0].ago_s
+
+
+async def line_of_a_hang(server: House) -> tuple[TimelinePoint, ...]:
+    """What is stored once it tells of the hang."""
+    job = synthetic.Job(server.clock.monotonic_s, odd_op="broadcast")
+    job.stall()
+    token = await server.token("node-a")
+    async with synthetic.agent(server.url, token, "node-a", job, range(4)):
+        return await until(
+            lambda: timelines.find(server.services.db, JOB),
+            lambda found: any(one.state is State.HUNG for one in found),
+        )

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import select
 from tests.support import verdicts as make
 
-from hangwatch_server.db import captures, codec, incidents, jobs, leases, tables
+from hangwatch_server.db import captures, codec, incidents, jobs, leases, tables, timelines
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.leases import Lease
 from hangwatch_server.errors import BadCursorError, NotFoundError, StaleLeaseError
-from hangwatch_server.model import State, Verdict
+from hangwatch_server.model import State, TimelinePoint, Verdict
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 
@@ -189,3 +189,37 @@ async def test_list_leaves_out_ids_and_keeps_to_states(db: Database) -> None:
     page, _ = await jobs.list_page(db, states=(State.FINISHED, State.FAILED), without=("b",))
 
     assert [job.id for job in page] == ["a"]
+
+
+def _line(*rates: float) -> tuple[TimelinePoint, ...]:
+    return tuple(
+        TimelinePoint(
+            ago_s=10.0 * (len(rates) - at), calls_per_s=rate, state=State.HEALTHY, phase="a\0b"
+        )
+        for at, rate in enumerate(rates)
+    )
+
+
+async def test_the_line_of_a_job_is_replaced_as_a_whole_and_grows_older(db: Database) -> None:
+    await jobs.save(db, make.job(), "run-1", {})
+
+    await timelines.save(db, ID, _line(1.0, 2.0, 3.0))
+    await timelines.save(db, ID, _line(4.0, 5.0))
+
+    found = await timelines.find(db, ID)
+    assert [(point.calls_per_s, point.state, point.phase) for point in found] == [
+        (4.0, State.HEALTHY, "a\ufffdb"),
+        (5.0, State.HEALTHY, "a\ufffdb"),
+    ]
+    assert all(now.ago_s >= then.ago_s for now, then in zip(found, _line(4, 5), strict=True))
+
+
+async def test_the_line_goes_with_its_job(db: Database) -> None:
+    await jobs.save(db, make.job(), "run-1", {})
+    await timelines.save(db, ID, _line(1.0))
+
+    await jobs.delete(db, ID)
+
+    assert await timelines.find(db, ID) == ()
+    with pytest.raises(NotFoundError, match="not stored"):
+        await timelines.save(db, ID, _line(1.0))

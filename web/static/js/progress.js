@@ -167,7 +167,7 @@ function summary() {
   if (known.length === 0) return "";
   const mean = known.reduce((sum, rate) => sum + rate, 0) / known.length;
   const span = duration(times[times.length - 1] - times[0]);
-  const range = `Over the last ${span}: ${short(mean)} calls per second and rank on average, at least ${short(Math.min(...known))}, at most ${short(Math.max(...known))}.`;
+  const range = `Over ${span}: ${short(mean)} calls per second and rank on average, at least ${short(Math.min(...known))}, at most ${short(Math.max(...known))}.`;
   const changes = moments().map((moment) => `${moment.text} at ${clock(new Date(moment.at * 1000))}.`);
   const phases = spans(told.phases).filter((one) => one.value !== "").map((one) => `In phase ${one.value} from ${clock(new Date(one.from * 1000))} for ${duration(one.to - one.from)}.`);
   return [range, ...changes, ...phases.slice(-8)].join(" ");
@@ -221,9 +221,10 @@ function clockValues(_, splits) {
 }
 
 function shownWindow() {
-  const now = Date.now() / 1000;
-  const span = Math.min(WINDOW_S, Math.max(SHORTEST_S, now - (times[0] ?? now)));
-  return [now - span, now];
+  const isOver = parts()?.root.hasAttribute("data-over") ?? false;
+  const end = (isOver ? times[times.length - 1] : undefined) ?? Date.now() / 1000;
+  const span = Math.min(WINDOW_S, Math.max(SHORTEST_S, end - (times[0] ?? end)));
+  return [end - span, end];
 }
 
 function uPlotOf() {

@@ -9,7 +9,7 @@ from tests.unit.server.board import beats
 
 from hangwatch_server.model import State
 from hangwatch_server.watch import verdicts
-from hangwatch_server.watch.watched import Watched
+from hangwatch_server.watch.watched import TIMELINE_S, Point, Watched
 
 NOW = datetime(2026, 11, 20, 18, 0, tzinfo=UTC)
 
@@ -54,3 +54,37 @@ def test_another_verdict_is_told_at_once() -> None:
     job.verdict = dataclasses.replace(job.verdict, state=State.HUNG)
 
     assert job.is_news(1.1)
+
+
+def _mark(job: Watched, now_s: float, calls: int, state: State = State.HEALTHY) -> None:
+    job.meta = dataclasses.replace(job.meta, calls=calls, reporting=2)
+    job.verdict = dataclasses.replace(job.verdict, state=state)
+    job.mark(now_s)
+
+
+def test_the_timeline_tells_calls_of_each_rank_since_the_point_before() -> None:
+    job = watched()
+
+    for now_s, calls in ((1.0, 5000), (1.5, 5008), (2.0, 5016), (4.0, 5016)):
+        _mark(job, now_s, calls)
+
+    assert [(point.at_s, point.calls_per_s) for point in job.points] == [(2.0, 8.0), (4.0, 0.0)]
+
+
+def test_the_timeline_is_half_an_hour_whatever_stood_before_it() -> None:
+    job = watched()
+    job.go_on([Point(float(at), 1.0, State.HEALTHY) for at in range(0, 1700, 10)])
+
+    for now_s in range(1700, 3400):
+        _mark(job, float(now_s), now_s)
+
+    assert job.points[0].at_s == 1600.0 >= 3399.0 - TIMELINE_S
+
+
+def test_the_line_of_a_job_ends_where_the_job_ended() -> None:
+    job = watched()
+
+    for now_s in range(10):
+        _mark(job, float(now_s), 0, State.FINISHED if now_s > 5 else State.HEALTHY)
+
+    assert [point.at_s for point in job.points] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]

@@ -179,6 +179,22 @@ def test_nothing_moves_while_the_reader_types(page: Page, site: Site) -> None:
     expect(page.locator(".verdict-state")).to_contain_text("healthy")
 
 
+def test_the_row_under_a_resting_pointer_stays_where_it_is(page: Page, site: Site) -> None:
+    page.set_viewport_size({"width": 1440, "height": 480})
+    page.goto(site.url)
+    row = page.locator("#job-b2c3d4e5f6a1")
+    row.hover()
+    before = row.bounding_box()
+    assert before is not None
+
+    _hang_more(site, 3)
+
+    expect(page.locator(".row-hung")).to_have_count(_hung(site))
+    after = row.bounding_box()
+    assert after is not None
+    assert abs(after["y"] - before["y"]) < 1.0
+
+
 def test_a_paused_page_stands_still_until_its_reader_goes_on(page: Page, site: Site) -> None:
     page.goto(site.url + HUNG)
     page.evaluate(MARK_HELD)
@@ -216,3 +232,16 @@ def _resolve(site: Site) -> None:
     )
     site.scene.jobs[0] = dataclasses.replace(job, state=model.State.HEALTHY, verdict=verdict)
     site.publish(f"job:{job.id}")
+
+
+def _hang_more(site: Site, count: int) -> None:
+    """So many jobs more hang: they go to the top of the list."""
+    job = site.scene.jobs[0]
+    for number in range(count):
+        verdict = dataclasses.replace(job.verdict, job=f"aa{number:010d}", stalled_s=900.0)
+        site.scene.jobs.append(dataclasses.replace(job, id=verdict.job, verdict=verdict))
+    site.publish("jobs")
+
+
+def _hung(site: Site) -> int:
+    return sum(job.state is model.State.HUNG for job in site.scene.jobs)

@@ -1,12 +1,13 @@
 // @ts-check
 // Watches the page's event stream: holds updates back while the reader points at something or types,
 // and says so when the stream is down. The swaps themselves are htmx's (hx-sse).
+import { hold, settle, startAnchor } from "./anchor.js";
 import { isPaused } from "./pause.js";
 import { merged } from "./pieces.js";
 import { clock } from "./times.js";
 
 const QUIET_LIMIT_MS = 15_000; // the server sends at least a beat every 5 s
-const HOLD_MS = 4_000; // a pointer that rests for longer holds nothing back
+const HOLD_MS = 4_000; // a pointer that rests for longer holds nothing back, and is kept in place
 const HELD_LONG_MS = 10_000; // beyond it the reader is told that the page is old
 const AGAIN_MS = 5_000;
 const TYPED = 'input:not([type="checkbox"]), select, textarea';
@@ -87,11 +88,13 @@ function release() {
   if (waiting === null || isHeld() || !live) return;
   const text = waiting;
   waiting = null;
+  hold();
   // @ts-ignore: htmx is a plain script without types here
   void htmx.swap({ text, target: live, swap: "innerMorph", sourceElement: live }).then(shown);
 }
 
 function shown() {
+  settle();
   document.dispatchEvent(new Event("hangwatch:shown"));
 }
 
@@ -103,13 +106,17 @@ function beforeMessage(event) {
   if (waiting === null) [waitingSinceMs, waitingSinceAt] = [performance.now(), new Date()];
   message.data = merged(waiting, message.data);
   waiting = null;
-  if (!isHeld()) return;
+  if (!isHeld()) {
+    hold();
+    return;
+  }
   waiting = message.data;
   event.detail.cancelled = true;
 }
 
 export function startLive() {
   if (!document.getElementById("live")) return;
+  startAnchor();
   document.addEventListener("htmx:sse:before:message", beforeMessage);
   document.addEventListener("htmx:sse:after:message", shown);
   document.addEventListener("htmx:sse:after:connection", heard);

@@ -61,7 +61,7 @@ def test_separate_causes_are_counted_in_the_heading(page: Page, site: Site) -> N
     page.goto(f"{site.url}/incidents/inc-two-causes")
 
     expect(page.locator("h1")).to_have_text("2 separate causes hold up 6 ranks")
-    expect(page.locator(".evidence")).to_contain_text("Rank 6 (node-b, pid 806) never entered")
+    expect(page.locator(".cause .lead")).to_contain_text("Rank 6 (node-b, pid 806) never entered")
 
 
 def test_limits_are_told_to_their_end_on_both_pages(page: Page, site: Site) -> None:

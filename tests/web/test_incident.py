@@ -73,7 +73,7 @@ def test_a_card_tells_process_children_and_gpu(page: Page, site: Site) -> None:
     page.goto(site.url + HUNG)
     facts = page.locator("#rank-5 .card-facts")
 
-    expect(facts).to_contain_text("S (sleeping) in pipe_read · main thread 0% of a core")
+    expect(facts).to_contain_text("S (sleeping) in pipe_read · main thread 0 % of a core")
     expect(facts).to_contain_text("loader 831 D (uninterruptible) in nfs4_wait")
     expect(facts).to_contain_text("118 of 700 W")
 

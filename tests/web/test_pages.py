@@ -162,6 +162,15 @@ def test_text_and_json_are_at_the_same_address(page: Page, site: Site) -> None:
     assert document["verdict"]["path"][0]["for"] == [1]
 
 
+@pytest.mark.parametrize("path", ["/jobs/a1b2c3d4e5f6", "/incidents/inc-hung"])
+def test_what_is_asked_for_decides_the_form(page: Page, site: Site, path: str) -> None:
+    text = page.request.get(site.url + path, headers={"accept": "text/plain"})
+    document = page.request.get(site.url + path, headers={"accept": "application/json"})
+
+    assert "HAS NOT ARRIVED  5" in text.text()
+    assert (document.json().get("verdict") or document.json())["culprits"][0]["rank"] == 5
+
+
 def test_the_text_of_an_incident_leads_back_to_its_page(page: Page, site: Site) -> None:
     text = page.request.get(f"{site.url}/incidents/inc-hung.txt").text()
 

@@ -110,6 +110,7 @@ async def _values(house: Services, asked: Filters, before: str) -> render.Values
     return {
         "title": f"{f'▲ {active} open' if active else 'Incidents'} · Hangwatch",
         "section": "incidents",
+        "as_json": f"/api/v1{asked.address(opened='')}",
         "incidents": rows,
         "headings": {row.id: headline.of_incident(row) for row in rows},
         "calls": {row.id: headline.beside(row) for row in rows},

@@ -10,13 +10,14 @@ from typing import Annotated
 import msgspec
 from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
+from pydantic import TypeAdapter
 
 from hangwatch_agent import wire
 from hangwatch_server import ranges
 from hangwatch_server.db import audit
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.errors import DatabaseError, NotFoundError
-from hangwatch_server.model import GroupRow, Incident, Job, Lag, RankRow, Verdict
+from hangwatch_server.model import SHOWN_INCIDENTS, GroupRow, Incident, Job, Lag, RankRow, Verdict
 from hangwatch_server.pages import (
     access,
     colouring,
@@ -25,6 +26,7 @@ from hangwatch_server.pages import (
     job_choice,
     job_data,
     live,
+    negotiation,
     rank_grid,
     render,
     text_page,
@@ -39,6 +41,7 @@ MOST_DEPTHS = 12
 MOST_LENSES = 40
 PAST_INCIDENTS = 5
 THREAD_FROM_RANKS = 2_000  # packing more would hold up agents and other readers
+_VERDICT = TypeAdapter(Verdict)
 _ROW_ORDER = {"culprit": 0, "gone": 1, "silent": 2, "unknown": 3}
 router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
 
@@ -88,8 +91,14 @@ async def job_live(request: Request, house: access.House, job_id: str, asked: Qu
     )
 
 
-@router.get("/jobs/{job_id}")
+@router.get("/jobs/{job_id}", response_model=None)
 async def job(request: Request, house: access.House, job_id: str, asked: Query_) -> Response:
+    form = negotiation.wanted(request)
+    if form == "json":
+        document = _VERDICT.dump_json(await house.watch.verdict(job_id), by_alias=True)
+        return Response(document, media_type="application/json")
+    if form == "text":
+        return PlainTextResponse(await job_text(house, job_id))
     values = await _values(house, job_id, asked)
     grid = values["grid"]
     sent = {"data": job_data.whole(grid, values["points"]), "held": job_data.digest(grid)}
@@ -199,7 +208,9 @@ async def _lags(house: Services, job_id: str, choice: Choice) -> tuple[dict[int,
 async def _past_incidents(house: Services, job: Job) -> list[Incident]:
     """The newest of this job, over all attempts; none while the database is away."""
     try:
-        found, _ = await incident_rows.list_page(house.db, job=job.id, limit=PAST_INCIDENTS)
+        found, _ = await incident_rows.list_page(
+            house.db, states=SHOWN_INCIDENTS, job=job.id, limit=PAST_INCIDENTS
+        )
     except DatabaseError:
         return []
     return [incident for incident in found if incident.id != job.verdict.incident]

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.errors import NotFoundError
-from hangwatch_server.model import ACTIVE_INCIDENTS, Link, NodeRow, RankRow
+from hangwatch_server.model import ACTIVE_INCIDENTS, SHOWN_INCIDENTS, Link, NodeRow, RankRow
 from hangwatch_server.pages import access, headline, live, render, words
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.services import Services
@@ -85,6 +86,7 @@ async def _list_values(request: Request, house: Services, sort: Order, page: int
     return {
         "title": f"{f'◌ {silent} silent' if silent else 'Nodes'} · Hangwatch",
         "section": "nodes",
+        "as_json": "/api/v1/nodes",
         "nodes": _ordered(rows, sort)[start : start + PAGE_NODES],
         "total": len(rows),
         "silent": silent,
@@ -117,10 +119,13 @@ def _worst(rows: Sequence[NodeRow]) -> NodeRow | None:
 
 async def _values(house: Services, name: str) -> render.Values:
     row = await house.watch.node(name)
-    incidents, more = await incident_rows.list_page(house.db, node=name, limit=MAX_INCIDENTS)
+    incidents, more = await incident_rows.list_page(
+        house.db, states=SHOWN_INCIDENTS, node=name, limit=MAX_INCIDENTS
+    )
     return {
         "title": f"{words.plain(words.short(row.name, 48))} · Hangwatch",
         "section": "nodes",
+        "as_json": f"/api/v1/nodes/{quote(row.name, safe='')}",
         "node": row,
         "jobs": [await _job(house, job, name) for job in row.jobs[:MAX_JOBS]],
         "incidents": incidents,

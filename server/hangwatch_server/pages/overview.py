@@ -80,6 +80,7 @@ async def _values(request: Request, house: Services, asked: Filters) -> render.V
     return {
         "title": head.title,
         "section": "jobs",
+        "as_json": f"/api/v1/jobs{asked.address().removeprefix('/')}",
         "headline": head,
         "jobs": shown,
         "lines": {job.id: headline.line(job.verdict) for job in shown},

@@ -87,5 +87,6 @@ def _with_request(request: Request, values: Values) -> dict[str, Any]:
         "path": path or "/",
         "query": query,
         "here": (path or "/") + query,
+        "as_json": "",
         **values,
     }

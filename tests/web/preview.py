@@ -33,6 +33,7 @@ POLICY = (
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 OPERATOR_HASH = "preview-operator"
+OVER_S = 7200.0  # since a job that is over was seen
 
 
 class SceneWatch:
@@ -124,9 +125,10 @@ class SceneWatch:
     async def timeline(self, job_id: str) -> tuple[model.TimelinePoint, ...]:
         job = await self.job(job_id)
         is_stuck = job.state is model.State.HUNG
+        over_s = 0.0 if job.is_live else OVER_S
         return tuple(
             model.TimelinePoint(
-                ago_s=float(ago),
+                ago_s=ago + over_s,
                 calls_per_s=0.0 if is_stuck and ago < 250 else 12.0 + (ago * 7 % 13) / 4,
                 state=_state_at(job, ago),
                 phase="checkpoint" if 900 < ago <= 1020 else "",

@@ -156,6 +156,24 @@ def test_the_line_of_progress_is_drawn_and_told_in_words(page: Page, site: Site)
     expect(page.locator(".progress-now")).to_contain_text("is under the 10 s floor")
 
 
+def test_the_line_of_a_job_that_is_over_is_drawn_where_it_was(page: Page, site: Site) -> None:
+    page.goto(f"{site.url}/jobs/3a4b5c6d7e00")
+
+    expect(page.locator("#progress .faint").first).to_contain_text("that it was seen")
+    expect(page.locator("#progress-says")).to_contain_text("Over 30 min 00 s")
+    drawn = page.locator("#progress-chart canvas").evaluate(
+        """(canvas) => {
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          let count = 0;
+          for (let at = 0; at < data.length; at += 4) {
+            if (data[at] === 47 && data[at + 1] === 86 && data[at + 2] === 198) count += 1;
+          }
+          return count;
+        }"""
+    )
+    assert drawn > 100  # pixels in the accent's colour
+
+
 def test_the_line_tells_its_times_in_the_chosen_zone(page: Page, site: Site) -> None:
     page.goto(site.url + HUNG)
     expect(page.locator("#progress-says")).to_contain_text("suspected at")

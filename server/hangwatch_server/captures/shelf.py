@@ -6,6 +6,7 @@ not stay for long.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 
@@ -21,6 +22,7 @@ class TreeShelf:
 
     def __init__(self) -> None:
         self._trees: OrderedDict[Hashable, tuple[float, Tree]] = OrderedDict()
+        self._making: dict[Hashable, asyncio.Future[Tree]] = {}
 
     async def get(
         self,
@@ -29,13 +31,24 @@ class TreeShelf:
         now_s: float,
         keep_s: float = KEEP_S,
     ) -> Tree:
-        """The tree of this key, made now unless it was made before and not too long ago."""
+        """The tree of this key, made now unless it was made before and not too long ago.
+
+        Who asks while it is being made waits for that one, also when the first asker has gone.
+        """
         found = self._trees.get(key)
         if found is not None and now_s - found[0] < keep_s:
             return found[1]
-        tree = await make()
-        self._trees[key] = (now_s, tree)
+        making = self._making.get(key)
+        if making is None:
+            making = self._making[key] = asyncio.ensure_future(make())
+            making.add_done_callback(lambda made: self._keep(key, made, now_s))
+        return await asyncio.shield(making)
+
+    def _keep(self, key: Hashable, made: asyncio.Future[Tree], now_s: float) -> None:
+        del self._making[key]
+        if made.cancelled() or made.exception() is not None:
+            return
+        self._trees[key] = (now_s, made.result())
         self._trees.move_to_end(key)
         while len(self._trees) > MAX_TREES:
             self._trees.popitem(last=False)
-        return tree

@@ -143,7 +143,7 @@ async def parts(db: Database, capture_id: str) -> list[StoredPart]:
 
 
 async def summaries(db: Database, incident_id: str, limit: int = 200) -> list[CaptureSummary]:
-    """What each capture of an incident has brought, oldest first."""
+    """What each of an incident's newest captures has brought, oldest first."""
     is_empty = not_(or_(capture_parts.c.has_stacks, capture_parts.c.has_entries))
     statement = (
         select(
@@ -156,11 +156,11 @@ async def summaries(db: Database, incident_id: str, limit: int = 200) -> list[Ca
         .outerjoin(capture_parts, capture_parts.c.capture == captures.c.id)
         .where(captures.c.incident == incident_id)
         .group_by(captures.c.id)
-        .order_by(captures.c.requested_at, captures.c.id)
+        .order_by(captures.c.requested_at.desc(), captures.c.id.desc())
         .limit(paging.bounded(limit))
     )
     async with db.begin() as connection:
-        rows = (await connection.execute(statement)).all()
+        rows = reversed((await connection.execute(statement)).all())
     return [
         CaptureSummary(
             id=row.id,
@@ -194,15 +194,16 @@ async def parts_page(
 
 
 async def of_incident(db: Database, incident_id: str, limit: int = 200) -> list[Capture]:
-    """An incident's captures, oldest first, without their part rows."""
+    """An incident's newest captures, oldest first, without their part rows."""
     statement = (
         select(captures)
         .where(captures.c.incident == incident_id)
-        .order_by(captures.c.requested_at, captures.c.id)
+        .order_by(captures.c.requested_at.desc(), captures.c.id.desc())
         .limit(paging.bounded(limit))
     )
     async with db.begin() as connection:
-        return [_capture(row, ()) for row in (await connection.execute(statement)).all()]
+        rows = (await connection.execute(statement)).all()
+    return [_capture(row, ()) for row in reversed(rows)]
 
 
 async def list_page(

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from tests.support import verdicts as make
 
 from hangwatch_agent import wire
-from hangwatch_server.db import capture_sources, captures, jobs, stacks
+from hangwatch_server.db import capture_sources, captures, incidents, jobs, leases, stacks
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import CaptureState
@@ -171,6 +171,22 @@ async def test_part_with_recorder_entries_alone_counts_as_evidence(
     found = await captures.find(db, stored)
     assert found is not None
     assert [(row.has_stacks, row.has_entries) for row in found.parts] == [(False, True)]
+
+
+async def test_of_many_captures_the_newest_are_kept_oldest_first(db: Database) -> None:
+    await jobs.save(db, make.job(), "run-1", {})
+    lease = await leases.claim(db, make.job().id, "server-a", 60)
+    assert lease is not None
+    incident = await incidents.open_incident(db, lease, make.verdict())
+    for minute, name in enumerate(("c1", "c2", "c3")):
+        at = make.SINCE + timedelta(minutes=minute)
+        taken = make.capture(name, incident=incident.id)
+        await captures.create(db, replace(taken, requested_at=at))
+
+    listed = await captures.of_incident(db, incident.id, limit=2)
+    told = await captures.summaries(db, incident.id, limit=2)
+
+    assert [one.id for one in listed] == [one.id for one in told] == ["c2", "c3"]
 
 
 async def test_a_rank_finds_its_share_of_each_capture(db: Database) -> None:

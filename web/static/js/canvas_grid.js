@@ -20,9 +20,9 @@ function inOwnFrame(draw) {
 }
 
 function drawNext() {
-  drawings[0]();
-  drawings.shift();
+  const draw = drawings.shift();
   if (drawings.length > 0) requestAnimationFrame(drawNext);
+  draw?.();
 }
 
 export class CanvasGrid {

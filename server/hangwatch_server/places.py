@@ -65,22 +65,11 @@ def _read(rank: int, group: GroupBeat) -> Place:
     stall_s, entered = group.stall_s, group.seq or 0
     if not group.are_entries_current or not 0.0 <= stall_s < inf or entered < 0:
         return _odd(rank, group)
-    newest = -1
-    front = done = None
-    for entry in group.entries:
-        seq = entry.seq
-        if seq <= newest:
-            return _odd(rank, group)
-        newest = seq
-        if not entry.is_retired:
-            if front is None:
-                front = entry
-        elif front is not None:
-            return _odd(rank, group)
-        else:
-            done = entry
-    if newest > entered:
-        entered = newest
+    ends = _ends(group.entries)
+    if ends is None:
+        return _odd(rank, group)
+    done, front, newest = ends
+    entered = max(entered, newest)
     if entered > MAX_SEQ or (done is not None and not op_names.proves_arrival(done.op)):
         return _odd(rank, group)
     completed = done.seq if done is not None else -1
@@ -91,20 +80,31 @@ def _read(rank: int, group: GroupBeat) -> Place:
         return Place(rank, gid, entered, completed, None, -1, -1, stall_s, None, group, False)
     if entered != newest or front.is_started is False:
         return _odd(rank, group)
+    content = _content(front.op, front.input_sizes, front.input_dtypes)
     is_queued = group.finished is not None and front.is_started is None
+    queued_as = front.record_id if is_queued else -1
+    waits_in = front.seq
     return Place(
-        rank,
-        gid,
-        entered,
-        completed,
-        front,
-        front.seq,
-        front.record_id if is_queued else -1,
-        stall_s,
-        _content(front.op, front.input_sizes, front.input_dtypes),
-        group,
-        True,
+        rank, gid, entered, completed, front, waits_in, queued_as, stall_s, content, group, True
     )
+
+
+def _ends(entries: tuple[Entry, ...]) -> tuple[Entry | None, Entry | None, int] | None:
+    """The newest finished entry, the oldest other one and the newest number; None out of order."""
+    newest = -1
+    front = done = None
+    for entry in entries:
+        if entry.seq <= newest:
+            return None
+        newest = entry.seq
+        if not entry.is_retired:
+            if front is None:
+                front = entry
+        elif front is not None:
+            return None
+        else:
+            done = entry
+    return done, front, newest
 
 
 def _is_counted_alike(group: GroupBeat, entered: int, completed: int, front: Entry | None) -> bool:

@@ -29,7 +29,7 @@ class Slot:
     calls: int = 0
     overlay: dict[str, tuple[int, tuple[wire.Entry, ...]]] = field(default_factory=dict)
     told: dict[str, wire.GroupBeat] = field(default_factory=dict)  # with entries, by its own beat
-    places: Places = ()  # by `beat`, which only `_set` changes
+    places: Places | None = None  # by `beat`, which only `_set` changes
 
     def __post_init__(self) -> None:
         self._set(self._whole(self.beat))
@@ -80,8 +80,13 @@ class Slot:
         self._set(self._with_overlay(self.beat))
 
     def _set(self, beat: wire.RankBeat) -> None:
-        """Take the beat as it is now whole, with the places that follow from it alone."""
-        self.beat, self.places = beat, places.of(beat.rank, beat, self.places)
+        """Take the beat as it is now whole, with the places that follow from it alone.
+
+        None while no group stands still: nobody asks for places of a job whose calls all go on.
+        """
+        stands = any([group.are_entries_current for group in beat.groups])
+        self.places = places.of(beat.rank, beat, self.places or ()) if stands else None
+        self.beat = beat
 
     def _whole(self, beat: wire.RankBeat) -> wire.RankBeat:
         """The beat with the entries that it leaves out because the one before had them."""

@@ -31,9 +31,10 @@ def _groups(board: MemoryBoard) -> tuple[wire.GroupBeat, ...]:
     return beat.groups
 
 
-def _places_by_itself(view: RankView) -> Places:
+def _places_by_itself(view: RankView) -> Places | None:
     assert view.beat is not None
-    return places.of(view.rank, view.beat)
+    stands = any(group.are_entries_current for group in view.beat.groups)
+    return places.of(view.rank, view.beat) if stands else None
 
 
 def _apply(board: MemoryBoard, *groups: wire.GroupBeat, start: int = 100) -> None:
@@ -67,6 +68,18 @@ def test_a_newer_process_does_not_inherit_entries() -> None:
 
     assert _groups(board)[0].entries == ()
     assert not _groups(board)[0].are_entries_current
+
+
+def test_places_come_with_a_rank_that_stands_still_and_not_with_one_that_moves() -> None:
+    board = beats.board_with("a")
+
+    _apply(board, GROUP)
+    still = _view(board)
+    _apply(board, msgspec.structs.replace(GROUP, counter=6, are_entries_current=False))
+
+    assert still.places is not None
+    assert [place.waits_in for place in still.places] == [5]
+    assert _view(board).places is None
 
 
 _ENTRIES = st.lists(st.integers(1, 3), max_size=2).map(

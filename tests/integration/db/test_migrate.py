@@ -42,6 +42,7 @@ async def test_parts_stored_before_outlines_survive_the_upgrade_without_one(
 ) -> None:
     await migrate.upgrade(empty_url)
     support.execute(empty_url, "ALTER TABLE capture_parts DROP COLUMN outline")
+    support.execute(empty_url, "DROP TABLE job_timelines")
     support.execute(empty_url, "UPDATE alembic_version SET version_num = '0003'")
     db = Database(empty_url)
     await db.open()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tests.synthetic.jobs import Job
-from tests.synthetic.plights import ALONE
+from tests.synthetic.plights import ALONE, ASLEEP
 from tests.synthetic.scenery import STEPS, Unfit, draw
 from tests.synthetic.single_faults import MISSING_OR_UNMATCHED, stopped
 
@@ -24,7 +24,17 @@ def double(seed: int) -> Job:
         name = rng.choice(sorted(ALONE))
         names.append(name)
         scene.plights[rank] = ALONE[name](rng)
-    return stopped(scene, " + ".join(sorted(names)), seed, MISSING_OR_UNMATCHED, {first, second})
+    job = stopped(scene, " + ".join(sorted(names)), seed, MISSING_OR_UNMATCHED, {first, second})
+    if any(_seems_to_wait(job, rank) for rank in (first, second)):
+        raise Unfit("nothing tells it from a rank that waits for the other one")
+    return job
+
+
+def _seems_to_wait(job: Job, rank: int) -> bool:
+    """Whether this rank has begun a call that is not over, and nobody has seen where it stands."""
+    plight = job.plights[rank]
+    is_unseen = plight.activity is None and plight.process == ASLEEP
+    return is_unseen and bool(job.machine.courses[rank].pending)
 
 
 def make(seed: int) -> Job:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from playwright.sync_api import Browser, BrowserContext, Error, sync_playwright
 from tests.support.browser import launch
@@ -41,6 +41,7 @@ SIZE = {"width": 1280, "height": 860}
 DEADLINE_S = 300.0
 LOAD_MS = 60_000.0
 SETTLED_MS = 1500  # fonts, the grid and the first live update
+T = TypeVar("T")
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 VIEWS = (
@@ -48,13 +49,15 @@ VIEWS = (
     "job",
     "incident",
     "stacks",
+    "captures",
     "capture",
+    "compare",
     "rank",
     "incidents",
     "nodes",
     "node",
 )
-ONCE = ("offline", "settings")  # the same whatever the job
+ONCE = ("offline", "settings", "tokens", "audit")  # the same whatever the job
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +146,7 @@ def _wanted(name: str, *, are_kept: bool) -> list[Picture]:
 def _shoot_all(browser: Browser, stage: Stage, wanted: Sequence[Picture]) -> list[str]:
     """Take pictures of a hang; the names of those that could not be taken."""
     verdict = _hang(stage)
-    incident = stage.client.get(f"/incidents/{verdict['incident']}")
-    paths = addresses(verdict, incident["captures"][0])
+    paths = addresses(verdict, _two_captures(stage, verdict))
     failed = []
     for theme in THEMES:
         context = browser.new_context(
@@ -158,21 +160,26 @@ def _shoot_all(browser: Browser, stage: Stage, wanted: Sequence[Picture]) -> lis
     return failed
 
 
-def addresses(verdict: Mapping[str, Any], capture: str) -> dict[str, str]:
-    """Where each view is, for the hang of this verdict."""
+def addresses(verdict: Mapping[str, Any], captures: Sequence[str]) -> dict[str, str]:
+    """Where each view is, for the hang of this verdict and two captures of its culprit."""
     job, culprit = verdict["job"], verdict["culprits"][0]
+    first, second = captures[:2]
     return {
         "overview": "/",
         "job": f"/jobs/{job}",
         "incident": f"/incidents/{verdict['incident']}",
         "stacks": f"/incidents/{verdict['incident']}/stacks",
-        "capture": f"/captures/{capture}",
+        "captures": f"/jobs/{job}/captures",
+        "capture": f"/captures/{first}",
+        "compare": f"/captures/{second}/compare?before={first}",
         "rank": f"/jobs/{job}/ranks/{culprit['rank']}",
         "incidents": "/incidents",
         "nodes": "/nodes?sort=incidents",
         "node": f"/nodes/{culprit['node']}",
         "offline": "/offline",
         "settings": "/settings",
+        "tokens": "/settings/tokens",
+        "audit": "/settings/audit",
     }
 
 
@@ -190,13 +197,25 @@ def _hang(stage: Stage) -> dict[str, Any]:
     return _until(found)
 
 
-def _until(look: Callable[[], dict[str, Any] | None]) -> dict[str, Any]:
+def _two_captures(stage: Stage, verdict: Mapping[str, Any]) -> list[str]:
+    """Captures of the culprit alone, oldest first, once there are two to compare."""
+    culprit = str(verdict["culprits"][0]["rank"])
+
+    def found() -> list[str] | None:
+        taken = stage.client.get(f"/incidents/{verdict['incident']}/captures")
+        own = [capture["id"] for capture in taken if capture["ranks"] == culprit]
+        return own if len(own) > 1 else None
+
+    return _until(found)
+
+
+def _until(look: Callable[[], T | None]) -> T:
     end_s = time.monotonic() + DEADLINE_S
     while time.monotonic() < end_s:
         if seen := look():
             return seen
         time.sleep(0.5)
-    raise TimeoutError(f"no hang with evidence within {DEADLINE_S:.0f} s")
+    raise TimeoutError(f"no hang with evidence to compare within {DEADLINE_S:.0f} s")
 
 
 def _sign_in(context: BrowserContext, stage: Stage) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 import msgspec
 
 from hangwatch_agent import wire
-from hangwatch_server import ranges, stacks
+from hangwatch_server import stacks
+from hangwatch_server.captures import pairing
 from hangwatch_server.db import capture_sources
 from hangwatch_server.db import captures as rows
 from hangwatch_server.db import outlined_stacks as outlined_rows
@@ -24,9 +25,6 @@ THREAD_FROM = 64
 MAX_EXAMPLES = 64  # classes of stacks whose source lines are read
 MAX_SOURCES = 1000  # of one tree
 
-# A capture asked for this long before another one says little of what moves now.
-COMPARED_WITHIN_S = 3600.0
-
 
 async def tree(
     db: Database,
@@ -37,7 +35,7 @@ async def tree(
     before: Capture | None = None,
 ) -> Tree:
     """Merge a capture's stacks; frozen ones are told apart by `before`, else the one before it."""
-    earlier = before or await _previous(db, capture)
+    earlier = before or pairing.before(capture, await rows.earlier(db, capture))
     now = await outlined_rows.of_capture(db, capture.id)
     then = await outlined_rows.of_capture(db, earlier.id) if earlier is not None else Outlined()
     roots, classes = await _merge(now, then, native=native, framework=framework)
@@ -123,16 +121,6 @@ async def _merge(
     return await asyncio.to_thread(
         stacks.merge_outlined, now, before, native=native, show_framework=framework
     )
-
-
-async def _previous(db: Database, capture: Capture) -> Capture | None:
-    """The newest capture of the same attempt before this one that has a rank in common."""
-    own = set(ranges.parse(capture.ranks))
-    for other in await rows.earlier(db, capture):
-        age_s = (capture.requested_at - other.requested_at).total_seconds()
-        if age_s <= COMPARED_WITHIN_S and own & set(ranges.parse(other.ranks)):
-            return other
-    return None
 
 
 async def _stacks(db: Database, capture_id: str) -> list[stacks.RankStacks]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from hangwatch_server import ranges
+from hangwatch_server.captures import pairing
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import Capture, CaptureState, PartRow, Tree
 from hangwatch_server.pages import access, live, render, stack_view, words
@@ -185,10 +185,16 @@ async def _list_values(house: Services, job_id: str, asked: str, cursor: str) ->
         "section": "jobs",
         "job": job,
         "captures": rows,
-        "previous": {row.id: older.id for row, older in pairwise(rows)},
+        "previous": _previous(rows),
         "more": more,
         "asked": asked,
     }
+
+
+def _previous(rows: Sequence[Capture]) -> dict[str, str]:
+    """Of each capture in a list, newest first, the one that it is best compared with."""
+    found = ((row, pairing.before(row, rows[place + 1 :])) for place, row in enumerate(rows))
+    return {row.id: earlier.id for row, earlier in found if earlier is not None}
 
 
 def gaps(parts: Sequence[PartRow]) -> tuple[Gap, ...]:

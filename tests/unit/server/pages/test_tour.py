@@ -71,6 +71,6 @@ def test_every_mark_is_for_a_picture_that_the_command_takes() -> None:
 def test_every_view_has_an_address() -> None:
     verdict = {"job": "j", "incident": "i", "culprits": [{"rank": 5, "node": "node-b"}]}
 
-    found = screenshots.addresses(verdict, "c")
+    found = screenshots.addresses(verdict, ["c", "d"])
 
     assert set(found) == {*screenshots.VIEWS, *screenshots.ONCE}

@@ -5,11 +5,13 @@ Any Postgres does: the embedded one or a stock server by URL. One dialect, one d
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
 
 from sqlalchemy import URL, make_url, text
-from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, TimeoutError
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from hangwatch_server.db import codec
@@ -22,6 +24,7 @@ CONNECT_ARGS = {
     "options": "-c statement_timeout=30s -c idle_in_transaction_session_timeout=60s"
     " -c timezone=UTC",
 }
+CLOSE_WAIT_S = 5.0
 
 
 class Database:
@@ -30,6 +33,9 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = parse(url)
         self._engine: AsyncEngine | None = None
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     @property
     def engine(self) -> AsyncEngine:
@@ -58,23 +64,40 @@ class Database:
             raise
 
     async def close(self) -> None:
-        if self._engine is not None:
-            await self._engine.dispose()
-            self._engine = None
+        """Refuse new transactions, let those that run end (up to CLOSE_WAIT_S), drop the pool."""
+        engine, self._engine = self._engine, None
+        if engine is None:
+            return
+        # A connection that comes back to a pool already dropped would stay open, owned by nobody.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), CLOSE_WAIT_S)
+        await engine.dispose()
 
     async def ping(self) -> None:
         """Raise DatabaseError unless the database answers."""
         async with self.begin() as connection:
             await connection.execute(text("SELECT 1"))
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def begin(self) -> AsyncIterator[AsyncConnection]:
         """One transaction: committed at the end of the block, rolled back if it raises."""
         try:
-            async with self.engine.begin() as connection:
-                yield connection
-        except (OperationalError, InterfaceError, TimeoutError) as error:
+            with self._counted():
+                async with self.engine.begin() as connection:
+                    yield connection
+        except (OperationalError, InterfaceError, PoolTimeoutError) as error:
             raise unusable(self.url, error) from error
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        self._running += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._running -= 1
+            if self._running == 0:
+                self._idle.set()
 
 
 def parse(url: str) -> URL:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine, make_url
+from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 from tests.support import postgres as support
 from tests.support import verdicts as make
+from tests.support import waiting
 
 from hangwatch_server.db import captures, jobs, migrate, tables
 from hangwatch_server.db.engine import Database
@@ -120,3 +122,35 @@ async def test_closed_database_says_so(database_url: str) -> None:
     db = Database(database_url)
     with pytest.raises(DatabaseError, match="before it was opened"):
         await db.ping()
+
+
+async def test_closing_lets_a_running_transaction_end_and_leaves_no_connection_open(
+    database_url: str, postgres: str
+) -> None:
+    db = Database(database_url)
+    await db.open()
+    began = asyncio.Event()
+
+    async def slow() -> int:
+        async with db.begin() as connection:
+            began.set()
+            await connection.execute(text("SELECT pg_sleep(0.2)"))
+            return 1
+
+    running = asyncio.create_task(slow())
+    await began.wait()
+    await db.close()
+
+    assert await running == 1
+    with pytest.raises(DatabaseError, match="after it was closed"):
+        await db.ping()
+    waiting.until(lambda: not connections(postgres, db), 60, "no connection is left open")
+
+
+def connections(server_url: str, db: Database) -> int:
+    with psycopg.connect(support.plain(server_url)) as other:
+        found = other.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = %s", [db.url.database]
+        ).fetchone()
+    assert found is not None
+    return int(found[0])

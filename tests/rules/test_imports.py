@@ -37,7 +37,7 @@ READERS = {
     "hangwatch_agent.ras.status", "hangwatch_agent.ras.status.Status", "hangwatch_agent.ras.text",
     "hangwatch_agent.stacks",
 }  # fmt: skip
-LIVING = {"offline", "incidents", "captures", "ingest", "watch", "security"}
+LIVING = {"actions", "alerts", "offline", "incidents", "captures", "ingest", "watch", "security"}
 DOORS = {
     "offline_command",
     "uploads",

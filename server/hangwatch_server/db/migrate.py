@@ -23,9 +23,9 @@ from hangwatch_server.errors import DatabaseError
 _LOCK = 0x68616E67  # "hang"; any number that no other program on this database uses
 
 
-async def upgrade(url: str) -> None:
-    """Bring the database to the newest schema; DatabaseError if a newer version has changed it."""
-    await asyncio.to_thread(_upgrade, url)
+async def upgrade(url: str, to: str = "head") -> None:
+    """Bring the database to this schema; DatabaseError if a newer version has changed it."""
+    await asyncio.to_thread(_upgrade, url, to)
 
 
 async def revision(url: str) -> str | None:
@@ -33,7 +33,7 @@ async def revision(url: str) -> str | None:
     return await asyncio.to_thread(_revision, url)
 
 
-def _upgrade(url: str) -> None:
+def _upgrade(url: str, to: str) -> None:
     parsed = engine.parse(url)
     config = Config()
     config.set_main_option("script_location", str(assets.migrations()).replace("%", "%%"))
@@ -43,7 +43,7 @@ def _upgrade(url: str) -> None:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
             _refuse_newer(connection, ScriptDirectory.from_config(config))
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            command.upgrade(config, to)
     except (OperationalError, InterfaceError) as error:
         raise engine.unusable(parsed, error) from error
     finally:

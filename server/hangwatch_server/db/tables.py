@@ -11,6 +11,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     DateTime,
+    Double,
     ForeignKey,
     ForeignKeyConstraint,
     Identity,
@@ -20,6 +21,7 @@ from sqlalchemy import (
     MetaData,
     Sequence,
     Table,
+    UniqueConstraint,
     func,
     text,
 )
@@ -239,4 +241,74 @@ audit = Table(
     Column("subject", PlainText, nullable=False),
     Column("detail", PlainText, nullable=False),
     Index("audit_newest", text("at DESC")),
+)
+
+channels = Table(
+    "channels",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    Column("name", PlainText, nullable=False, unique=True),
+    Column("kind", PlainText, nullable=False),
+    Column("options", JSONB, nullable=False),
+    Column("secrets", JSONB, nullable=False),
+    Column("topics", ARRAY(PlainText), nullable=False),
+    Column("matchers", JSONB, nullable=False),
+    Column("after_s", Double, nullable=False),
+    Column("remind_s", Double, nullable=False),
+    Column("is_enabled", Boolean, nullable=False),
+    Column("disabled_reason", PlainText, nullable=False),
+    Column("created_at", _TIME, nullable=False),
+    Column("created_by", PlainText, nullable=False),
+)
+
+# The outbox: a message is a row here before it is sent, and one row for ever.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    Column("channel", PlainText, ForeignKey("channels.id", ondelete="CASCADE"), nullable=False),
+    Column("incident", PlainText, ForeignKey("incidents.id", ondelete="CASCADE")),
+    Column("about", PlainText, nullable=False),
+    Column("topic", PlainText, nullable=False),
+    Column("number", Integer, nullable=False),  # of the reminders of one incident: 1, 2, …
+    Column("state", PlainText, nullable=False),
+    Column("reason", PlainText, nullable=False, server_default=""),
+    Column("message", JSONB, nullable=False),
+    Column("created_at", _TIME, nullable=False),
+    Column("next_at", _TIME),
+    Column("sent_at", _TIME),
+    Column("tries", Integer, nullable=False, server_default=text("0")),
+    Column("claimed_until", _TIME),
+    Column("claim", PlainText, nullable=False, server_default=""),
+    Column("thread", PlainText, nullable=False, server_default=""),
+    UniqueConstraint("channel", "about", "topic", "number"),
+    Index("deliveries_due", "next_at", postgresql_where=text("state = 'pending'")),
+    Index("deliveries_newest", text("created_at DESC"), text("id DESC")),
+    Index("deliveries_of_incident", "incident", "created_at"),
+)
+
+delivery_attempts = Table(
+    "delivery_attempts",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("delivery", PlainText, ForeignKey("deliveries.id", ondelete="CASCADE"), nullable=False),
+    Column("at", _TIME, nullable=False),
+    Column("status", Integer),
+    Column("error", PlainText, nullable=False),
+    Column("took_s", Double, nullable=False),
+    Index("delivery_attempts_of_delivery", "delivery", "id"),
+)
+
+silences = Table(
+    "silences",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    Column("matchers", JSONB, nullable=False),
+    Column("starts_at", _TIME, nullable=False),
+    Column("ends_at", _TIME, nullable=False),
+    Column("repeat", PlainText, nullable=False),
+    Column("created_at", _TIME, nullable=False),
+    Column("created_by", PlainText, nullable=False),
+    Column("comment", PlainText, nullable=False),
+    Column("cancelled_at", _TIME),
 )

@@ -1,0 +1,130 @@
+"""A job that one of its nodes hangs, on a real Slurm of two nodes, with the files of deploy/slurm.
+
+One job for all tests of this file: it hangs on n2, is requeued without n2 by its own job script,
+and trains to its end on n1.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.acceptance.conftest import new_stage
+from tests.acceptance.slurm import cluster
+from tests.acceptance.slurm.cluster import Cluster
+from tests.support import scenes
+from tests.support.waiting import until
+
+from hangwatch_server import assets
+from hangwatch_server.demo.stage import Stage, free_port, job_environment
+
+HERE = Path(__file__).parent
+DEPLOY = HERE.parents[2] / "deploy" / "slurm"
+BAD = "n2"
+NAME = "gpt-tiny"
+TRAINS_S = 180
+pytestmark = pytest.mark.skipif(
+    not cluster.is_installed(), reason="Slurm is not here: tests/support/packages.sh installs it"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Requeued:
+    """The job at its end, and all that it left."""
+
+    cluster: Cluster
+    stage: Stage
+    number: str
+    folder: Path
+
+    @property
+    def output(self) -> str:
+        return (self.folder / "job.out").read_text()
+
+
+@pytest.fixture(scope="module")
+def requeued(slurm_stage: Stage) -> Iterator[Requeued]:
+    stage, folder = slurm_stage, slurm_stage.folder / "slurm"
+    with ExitStack() as ends:
+        for node in cluster.NODES:
+            stage.start_agent(node)
+        _write(folder / "bad" / BAD, "")
+        running = ends.enter_context(cluster.running(folder, _scripts(stage, folder)))
+        number = _submit(running, stage, folder)
+        job = Requeued(running, stage, number, folder)
+        until(lambda: running.job(number)["JobState"] == "COMPLETED", TRAINS_S, "the job ends")
+        yield job
+
+
+def _submit(running: Cluster, stage: Stage, folder: Path) -> str:
+    programs = assets.programs()
+    environ = job_environment(scenes.program("steady", nodes=2, ranks=2)) | {
+        "PATH": f"{folder / 'bin'}{os.pathsep}{cluster.PATH}",
+        "PYTHON": sys.executable,
+        "DEPLOY": str(DEPLOY),
+        "PROGRAM": str(HERE / "train.py"),
+        "MASTER": str(free_port()),
+        "BAD_NODES": str(folder / "bad"),
+        "HANGWATCH_SERVER": stage.url,
+        "HANGWATCH_TOKEN": stage.admin_token,
+    }
+    environ["PYTHONPATH"] += f"{os.pathsep}{programs / 'process'}"
+    options = ("--parsable", "--requeue", "--nodes=1-2")
+    named = (f"--job-name={NAME}", f"--output={folder / 'job.out'}", "--open-mode=append")
+    return running.run("sbatch", *options, *named, str(HERE / "job.sh"), **environ).strip()
+
+
+def _scripts(stage: Stage, folder: Path) -> dict[str, str]:
+    """The files of deploy/slurm, each under its own node's run dir and with this installation."""
+    tool = f'#!/bin/sh\nexec {sys.executable} -m hangwatch_agent "$@"\n'
+    _write(folder / "bin" / "hangwatch", tool)
+    _write(folder / "bin" / "logger", f'#!/bin/sh\necho "$*" >>{folder}/syslog\n')
+    environ = {
+        "PATH": f"{folder / 'bin'}:{cluster.PATH}",
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        "SLURM_CONF": str(folder / "slurm.conf"),
+        "HANGWATCH_SERVER": stage.url,
+        "HANGWATCH_TOKEN_FILE": str(folder / "token"),
+    }
+    (folder / "token").write_text(stage.admin_token)
+    exports = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in environ.items())
+    exports += f"export HANGWATCH_RUN_DIR={stage.folder}/run-$SLURMD_NODENAME\n"
+    found = {}
+    for key, name in (
+        ("Prolog", "prolog.sh"),
+        ("TaskProlog", "task-prolog.sh"),
+        ("EpilogSlurmctld", "epilog-slurmctld.sh"),
+    ):
+        _write(folder / name, f"#!/bin/sh\n{exports}exec {DEPLOY / name}\n")
+        found[key] = str(folder / name)
+    return found
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+@pytest.fixture(scope="module")
+def slurm_stage() -> Iterator[Stage]:
+    """A server of this file's own."""
+    with new_stage() as stage:
+        (stage.folder / "slurm").mkdir()
+        stage.start_server()
+        yield stage
+
+
+def test_job_is_requeued_without_the_node_that_hangs_it(requeued: Requeued) -> None:
+    print(requeued.output, *(p.read_text() for p in [requeued.folder / "syslog"] if p.exists()))
+    job = requeued.cluster.job(requeued.number)
+
+    assert (job["JobState"], job["Restarts"], job["ExcNodeList"]) == ("COMPLETED", "1", BAD)
+    assert "begins restart=0 nodes=n[1-2]" in requeued.output
+    assert "ends restart=1 status=0" in requeued.output

@@ -26,6 +26,21 @@ from hangwatch_agent.errors import SettingsError
 PREFIX = "HANGWATCH_"
 # Read by the probe, by `hangwatch run` or by the command line itself; no dataclass holds them.
 EXPORTED_KEYS = frozenset({"job", "launch_id", "disable", "config", "run_dir"})
+# What the server tells its action command, which may call `hangwatch` in its turn.
+TOLD_KEYS = frozenset(
+    {
+        "advice",
+        "attempt",
+        "confidence",
+        "culprit_nodes",
+        "culprit_ranks",
+        "exclude_nodes",
+        "incident",
+        "incident_url",
+        "job_id",
+        "kind",
+    }
+)
 _TRUE = frozenset(probe.TRUE)
 _FALSE = frozenset({"0", "false", "no", "off", ""})
 HIDDEN = "********"
@@ -207,7 +222,7 @@ def _gather(
     """Raw value and source per key, the strongest source last to write."""
     secrets = {item.name for item in _fields(schema) if item.metadata.get("secret")}
     own = keys(schema)
-    allowed = own | frozenset(known) | EXPORTED_KEYS
+    allowed = own | frozenset(known) | EXPORTED_KEYS | TOLD_KEYS
     found: dict[str, tuple[object, str]] = {}
     for layer, spelling in ((_from_toml(toml), _in_file), (_from_environ(environ), _in_environ)):
         for key, (value, source) in layer.items():

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from hangwatch_agent import wire
 from hangwatch_server import logs
+from hangwatch_server.actions.hook import Hook
 from hangwatch_server.background import Background
 from hangwatch_server.board import MemoryBoard
 from hangwatch_server.bus import MemoryBus
@@ -54,6 +55,9 @@ async def running(settings: ServerSettings, clock: Clock | None = None) -> Async
         services.background.start("captures", services.captures.run)
         services.background.start("tokens", lambda: expulsion.run(services.hub, services.tokens))
         services.background.start("pace", _pace(settings, services.hub).run)
+        hook = Hook(db, services.bus, services.watch, settings)
+        if hook.is_on:
+            services.background.start("actions", hook.run)
         _log.info("server_started", database="given" if settings.database_url else "embedded")
         yield services
 

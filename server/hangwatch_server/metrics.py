@@ -63,6 +63,12 @@ capture_parts_stored = Counter(
     "hangwatch_capture_parts_stored_total", "Parts of captures made durable.", registry=registry
 )
 
+actions = Counter(
+    "hangwatch_actions_total",
+    "Commands of the actions hook as they began and ended, by state.",
+    ["state"],
+    registry=registry,
+)
 http_requests = Counter(
     "hangwatch_http_requests_total",
     "HTTP requests by status of the answer; 0 is one that got none.",

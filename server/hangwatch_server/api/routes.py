@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from hangwatch_server.api import (
+    actions,
     audit,
     captures,
     diagnose,
@@ -35,6 +36,7 @@ def router() -> APIRouter:
         captures,
         diagnose,
         incidents,
+        actions,
         nodes,
         tokens,
         audit,

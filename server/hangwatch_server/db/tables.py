@@ -312,3 +312,21 @@ silences = Table(
     Column("comment", PlainText, nullable=False),
     Column("cancelled_at", _TIME),
 )
+
+# One row for an incident, for ever: its presence is what keeps a command from running twice.
+actions = Table(
+    "actions",
+    metadata,
+    Column("incident", PlainText, ForeignKey("incidents.id", ondelete="CASCADE"), primary_key=True),
+    Column("job", PlainText, nullable=False),
+    Column("state", PlainText, nullable=False),
+    Column("command", ARRAY(PlainText), nullable=False),
+    Column("why", PlainText, nullable=False),
+    Column("begun_at", _TIME, nullable=False),
+    Column("ended_at", _TIME),
+    Column("claim", PlainText, nullable=False),
+    Column("claimed_until", _TIME),
+    Column("exit_code", Integer),
+    Column("output", PlainText, nullable=False, server_default=""),
+    Index("actions_newest", text("begun_at DESC")),
+)

@@ -29,6 +29,12 @@ DEPLOY = HERE.parents[2] / "deploy" / "slurm"
 BAD = "n2"
 NAME = "gpt-tiny"
 TRAINS_S = 180
+# The limits are shortened: what they are by default, other tests say.
+SETTINGS = {
+    "HANGWATCH_SUSPECT_AFTER_S": "4",
+    "HANGWATCH_CONFIRM_AFTER_S": "8",
+    "HANGWATCH_ACTION_SETTLE_S": "0",
+}
 pytestmark = pytest.mark.skipif(
     not cluster.is_installed(), reason="Slurm is not here: tests/support/packages.sh installs it"
 )
@@ -49,17 +55,27 @@ class Requeued:
 
 
 @pytest.fixture(scope="module")
-def requeued(slurm_stage: Stage) -> Iterator[Requeued]:
-    stage, folder = slurm_stage, slurm_stage.folder / "slurm"
+def requeued() -> Iterator[Requeued]:
+    """Both ways of acting at once: the server drains the node, the job requeues itself."""
     with ExitStack() as ends:
+        stage = ends.enter_context(new_stage())
+        folder = stage.folder / "slurm"
+        _write(folder / "bad" / BAD, "")
+        _write(folder / "drain", _drain(folder))
+        stage.settings = SETTINGS | {"HANGWATCH_ACTION_COMMAND": str(folder / "drain")}
+        stage.start_server()
         for node in cluster.NODES:
             stage.start_agent(node)
-        _write(folder / "bad" / BAD, "")
         running = ends.enter_context(cluster.running(folder, _scripts(stage, folder)))
         number = _submit(running, stage, folder)
         job = Requeued(running, stage, number, folder)
         until(lambda: running.job(number)["JobState"] == "COMPLETED", TRAINS_S, "the job ends")
         yield job
+
+
+def _drain(folder: Path) -> str:
+    environ = f"SLURM_CONF={folder / 'slurm.conf'} PATH={cluster.PATH}"
+    return f"#!/bin/sh\n{environ} exec {sys.executable} {DEPLOY / 'hangwatch_action.py'} --drain\n"
 
 
 def _submit(running: Cluster, stage: Stage, folder: Path) -> str:
@@ -112,19 +128,50 @@ def _write(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-@pytest.fixture(scope="module")
-def slurm_stage() -> Iterator[Stage]:
-    """A server of this file's own."""
-    with new_stage() as stage:
-        (stage.folder / "slurm").mkdir()
-        stage.start_server()
-        yield stage
-
-
 def test_job_is_requeued_without_the_node_that_hangs_it(requeued: Requeued) -> None:
-    print(requeued.output, *(p.read_text() for p in [requeued.folder / "syslog"] if p.exists()))
     job = requeued.cluster.job(requeued.number)
 
     assert (job["JobState"], job["Restarts"], job["ExcNodeList"]) == ("COMPLETED", "1", BAD)
     assert "begins restart=0 nodes=n[1-2]" in requeued.output
+    assert "begins restart=1 nodes=n1\n" in requeued.output
     assert "ends restart=1 status=0" in requeued.output
+
+
+def test_job_script_says_who_hangs_and_what_it_does(requeued: Requeued) -> None:
+    said = [line for line in requeued.output.splitlines() if line.startswith("hangwatch: ")]
+
+    assert any(f"hung: Rank 1 ({BAD}, pid " in line for line in said), said
+    assert f"hangwatch: requeues without {BAD}: advice is restart_excluding" in said
+
+
+def test_evidence_was_stored_before_the_requeue_ended_the_ranks(requeued: Requeued) -> None:
+    (incident,) = requeued.stage.client.get("/incidents")["items"]
+    stacks = requeued.stage.client.get(f"/incidents/{incident['id']}/tree")
+
+    assert incident["job_name"] == f"{NAME}-{requeued.number}"
+    assert incident["end_reason"] == "restarted as attempt 2"
+    assert incident["verdict"]["action"]["evidence_stored"]
+    assert "the evidence is stored" in requeued.output
+    assert {frame["name"] for frame in stacks["classes"][0]["frames"]} & {"wait_for_child", "main"}
+
+
+def test_bad_node_is_drained_with_the_reason_once(requeued: Requeued) -> None:
+    (incident,) = requeued.stage.client.get("/incidents")["items"]
+    node = requeued.cluster.node(BAD)
+    reasons = requeued.cluster.run("sinfo", "--list-reasons", "--noheader", "--format=%N|%E")
+    action = requeued.stage.client.get(f"/incidents/{incident['id']}/action")
+
+    assert "DRAIN" in node["State"]
+    assert f"{BAD}|hangwatch: missing_ranks in job {NAME}-{requeued.number}" in reasons
+    assert (action["state"], action["exit_code"]) == ("done", 0)
+    assert f"drained {BAD}" in action["output"]
+    assert [
+        event["new"]
+        for event in requeued.stage.client.get(f"/incidents/{incident['id']}")["history"]
+        if event["new"].startswith("action")
+    ] == ["action_running", "action_done"]
+
+
+def test_prolog_says_which_nodes_have_no_agent(requeued: Requeued) -> None:
+    """Both had one."""
+    assert not (requeued.folder / "syslog").exists()

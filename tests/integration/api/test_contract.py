@@ -151,6 +151,7 @@ def test_openapi_lists_every_call_of_the_contract(admin: httpx.Client) -> None:
         "get /api/v1/incidents",
         "get /api/v1/incidents/{incident_id}",
         "post /api/v1/incidents/{incident_id}/acknowledge",
+        "get /api/v1/incidents/{incident_id}/action",
         "get /api/v1/incidents/{incident_id}/bundle.zip",
         "get /api/v1/incidents/{incident_id}/captures",
         "post /api/v1/incidents/{incident_id}/comments",

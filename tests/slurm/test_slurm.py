@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.acceptance.conftest import new_stage
-from tests.acceptance.slurm import cluster
-from tests.acceptance.slurm.cluster import Cluster
+from tests.slurm import cluster
+from tests.slurm.cluster import Cluster
 from tests.support import scenes
 from tests.support.waiting import until
 
+from hangwatch_agent import client
 from hangwatch_server import assets
-from hangwatch_server.demo.stage import Stage, free_port, job_environment
+from hangwatch_server.demo.stage import Stage, free_port, job_environment, make_folder
 
 HERE = Path(__file__).parent
-DEPLOY = HERE.parents[2] / "deploy" / "slurm"
+DEPLOY = HERE.parents[1] / "deploy" / "slurm"
 BAD = "n2"
 NAME = "gpt-tiny"
 TRAINS_S = 180
@@ -35,9 +37,12 @@ SETTINGS = {
     "HANGWATCH_CONFIRM_AFTER_S": "8",
     "HANGWATCH_ACTION_SETTLE_S": "0",
 }
-pytestmark = pytest.mark.skipif(
-    not cluster.is_installed(), reason="Slurm is not here: tests/support/packages.sh installs it"
-)
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.skipif(
+        not cluster.is_installed(), reason="no Slurm here: tests/support/packages.sh installs it"
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,9 @@ class Requeued:
 def requeued() -> Iterator[Requeued]:
     """Both ways of acting at once: the server drains the node, the job requeues itself."""
     with ExitStack() as ends:
-        stage = ends.enter_context(new_stage())
+        stage = Stage(make_folder(Path(tempfile.mkdtemp(prefix="hangwatch-test-"))), client.Client)
+        ends.callback(shutil.rmtree, stage.folder, ignore_errors=True)
+        ends.callback(stage.stop)
         folder = stage.folder / "slurm"
         _write(folder / "bad" / BAD, "")
         _write(folder / "drain", _drain(folder))

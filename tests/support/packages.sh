@@ -40,6 +40,11 @@ if ! ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && has_apt; then
     apt_install postgresql
 fi
 
+if ! has redis-server && has_apt; then
+    apt-get update --quiet >/dev/null
+    apt_install redis-server
+fi
+
 if ! has slurmctld && ! [ -x /usr/sbin/slurmctld ] && has_apt; then
     apt-get update --quiet >/dev/null
     apt_install slurmctld slurmd slurm-client munge

@@ -66,7 +66,7 @@ def notes(tmp_path: Path) -> Path:
 def environ(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A secret as the server's own environment may hold one."""
     monkeypatch.setenv("SERVER_SECRET", "do not tell")
-    yield
+    return
 
 
 def told(notes: Path) -> list[dict[str, Any]]:

@@ -57,6 +57,9 @@ jobs = Table(
     Column("last_seen", _TIME, nullable=False),
     Index("jobs_newest", text("first_seen DESC"), text("id DESC")),
     Index("jobs_by_name", "name", text("first_seen DESC")),
+    Index(
+        "jobs_live", "last_seen", postgresql_where=text("state NOT IN ('finished', 'failed')")
+    ),
 )
 
 attempts = Table(
@@ -120,6 +123,13 @@ incidents = Table(
     Column("snoozed_until", _TIME),
     Column("is_snoozed_to_end", Boolean, nullable=False, server_default=text("false")),
     Column("verdict", JSONB, nullable=False),
+    Column("told_at", _TIME),  # over, and nothing more is to be told of it
+    Index(
+        "incidents_to_tell",
+        "confirmed_at",
+        "id",
+        postgresql_where=text("confirmed_at IS NOT NULL AND told_at IS NULL"),
+    ),
     Index(
         "incidents_one_active",
         "job",
@@ -266,11 +276,13 @@ deliveries = Table(
     "deliveries",
     metadata,
     Column("id", PlainText, primary_key=True),
+    # Order within a channel: a message never overtakes an earlier one about the same.
+    Column("sequence", BigInteger, Identity(always=True), nullable=False),
     Column("channel", PlainText, ForeignKey("channels.id", ondelete="CASCADE"), nullable=False),
     Column("incident", PlainText, ForeignKey("incidents.id", ondelete="CASCADE")),
     Column("about", PlainText, nullable=False),
     Column("topic", PlainText, nullable=False),
-    Column("number", Integer, nullable=False),  # of the reminders of one incident: 1, 2, …
+    Column("number", Integer, nullable=False),  # of a reminder: 1, 2, …; 0 for all else
     Column("state", PlainText, nullable=False),
     Column("reason", PlainText, nullable=False, server_default=""),
     Column("message", JSONB, nullable=False),
@@ -282,7 +294,7 @@ deliveries = Table(
     Column("claim", PlainText, nullable=False, server_default=""),
     Column("thread", PlainText, nullable=False, server_default=""),
     UniqueConstraint("channel", "about", "topic", "number"),
-    Index("deliveries_due", "next_at", postgresql_where=text("state = 'pending'")),
+    Index("deliveries_due", "channel", "next_at", postgresql_where=text("state = 'pending'")),
     Index("deliveries_newest", text("created_at DESC"), text("id DESC")),
     Index("deliveries_of_incident", "incident", "created_at"),
 )
@@ -329,4 +341,24 @@ actions = Table(
     Column("exit_code", Integer),
     Column("output", PlainText, nullable=False, server_default=""),
     Index("actions_newest", text("begun_at DESC")),
+)
+
+blind_spells = Table(
+    "blind_spells",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    Column("cause", PlainText, nullable=False),
+    Column("subject", PlainText, nullable=False),
+    Column("text", PlainText, nullable=False),
+    Column("began_at", _TIME, nullable=False),
+    Column("ended_at", _TIME),
+    Column("told_at", _TIME),  # over, and nothing more is to be told of it
+    Index(
+        "blind_spells_one_active",
+        "cause",
+        "subject",
+        unique=True,
+        postgresql_where=text("ended_at IS NULL"),
+    ),
+    Index("blind_spells_to_tell", "began_at", postgresql_where=text("told_at IS NULL")),
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hangwatch_server.settings.actions import ActionSettings
+from hangwatch_server.settings.alerts import AlertSettings
 from hangwatch_server.settings.detection import DetectionLimits, setting
 
 
@@ -22,7 +23,7 @@ def default_data_dir() -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerSettings(DetectionLimits, ActionSettings):
+class ServerSettings(DetectionLimits, ActionSettings, AlertSettings):
     """What one server process needs to know."""
 
     host: str = field(

@@ -15,6 +15,7 @@ _STATEMENTS = (
         id text PRIMARY KEY,
         name text NOT NULL UNIQUE,
         kind text NOT NULL,
+        target text NOT NULL,
         options jsonb NOT NULL,
         secrets jsonb NOT NULL,
         topics text[] NOT NULL,

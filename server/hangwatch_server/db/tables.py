@@ -259,6 +259,7 @@ channels = Table(
     Column("id", PlainText, primary_key=True),
     Column("name", PlainText, nullable=False, unique=True),
     Column("kind", PlainText, nullable=False),
+    Column("target", PlainText, nullable=False),
     Column("options", JSONB, nullable=False),
     Column("secrets", JSONB, nullable=False),
     Column("topics", ARRAY(PlainText), nullable=False),

@@ -85,6 +85,7 @@ class Channel:
     disabled_reason: str  # "the receiver answered 410 Gone"
     created_at: datetime
     created_by: str
+    target: str = ""  # where it goes, as lists show it: a host, never a secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +118,7 @@ class Message:
     text: str  # plain, a few lines
     url: str  # of the page where somebody can do something about it
     incident: Incident | None  # as it was then; None for what is not about one
+    stack: tuple[str, ...] = ()  # of the first culprit, innermost first: "train.py:88 in load"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from hangwatch_server.settings.actions import ActionSettings
 from hangwatch_server.settings.alerts import AlertSettings
 from hangwatch_server.settings.detection import DetectionLimits, setting
+from hangwatch_server.settings.outgoing import OutgoingSettings
 
 
 def default_data_dir() -> Path:
@@ -23,7 +24,7 @@ def default_data_dir() -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerSettings(DetectionLimits, ActionSettings, AlertSettings):
+class ServerSettings(DetectionLimits, ActionSettings, AlertSettings, OutgoingSettings):
     """What one server process needs to know."""
 
     host: str = field(

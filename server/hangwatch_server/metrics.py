@@ -76,6 +76,27 @@ http_requests = Counter(
     registry=registry,
 )
 
+alerts_sent = Counter(
+    "hangwatch_alerts_sent_total",
+    "Tries to send a message, by kind of channel and outcome: sent, tried (again later), failed "
+    "(given up) or claim_lost (another server sends it).",
+    ["kind", "outcome"],
+    registry=registry,
+)
+alerts_pending = Gauge(
+    "hangwatch_alerts_pending", "Messages in the outbox that wait to be sent.", registry=registry
+)
+alerts_oldest_pending_seconds = Gauge(
+    "hangwatch_alerts_oldest_pending_seconds",
+    "Age of the oldest message that waits to be sent; 0 without one.",
+    registry=registry,
+)
+is_blind = Gauge(
+    "hangwatch_blind",
+    "1 while the monitor sees too little of running jobs to judge them.",
+    registry=registry,
+)
+
 
 def render() -> bytes:
     """All metrics in the Prometheus text format."""

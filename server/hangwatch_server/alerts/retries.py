@@ -13,13 +13,15 @@ LONGEST_S = 3600.0
 LONGEST_ASKED_S = 900.0
 
 
-def delay_s(tries: int, first_s: float, chance: float, asked_s: float | None = None) -> float | None:
+def delay_s(
+    tries: int, first_s: float, chance: float, asked_s: float | None = None
+) -> float | None:
     """Seconds until the next try after `tries` failed ones; None when it is given up.
 
     `chance` is drawn evenly from 0 to 1; `asked_s` is the receiver's Retry-After.
     """
     if tries >= MAX_TRIES:
         return None
-    ceiling_s = min(first_s * 2 ** (tries - 1), LONGEST_S)
+    ceiling_s = min(first_s * 2.0 ** (tries - 1), LONGEST_S)
     least_s = min(asked_s or 0.0, LONGEST_ASKED_S)
     return max(ceiling_s * chance, least_s)

@@ -46,6 +46,18 @@ async def list_all(db: Database) -> list[Channel]:
         return [_channel(row) for row in (await connection.execute(statement)).all()]
 
 
+async def enabled(db: Database) -> list[Channel]:
+    """Those that messages go to, oldest first."""
+    statement = (
+        select(channels)
+        .where(channels.c.is_enabled)
+        .order_by(channels.c.created_at, channels.c.id)
+        .limit(MAX_CHANNELS)
+    )
+    async with db.begin() as connection:
+        return [_channel(row) for row in (await connection.execute(statement)).all()]
+
+
 async def count(db: Database) -> int:
     async with db.begin() as connection:
         return (await connection.execute(select(func.count()).select_from(channels))).scalar_one()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, func, insert, or_, select, text, tuple_, update
@@ -21,7 +21,7 @@ from hangwatch_server.db import codec
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.tables import channels, deliveries, delivery_attempts, incidents
 from hangwatch_server.model import IncidentState
-from hangwatch_server.model.alerts import Attempt, DeliveryState, Message, Topic
+from hangwatch_server.model.alerts import DeliveryState, Message, Topic
 from hangwatch_server.model.outbox import Case, Due, Subject, Told
 
 CASES_AT_ONCE = 500
@@ -45,14 +45,21 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What one try brought; when it was, the database's clock says."""
+
+    status: int | None  # of HTTP, where an answer came
+    error: str  # "" when it was accepted
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
     pending: int
     oldest_age_s: float
 
 
-async def cases(
-    db: Database, after: Case | None = None
-) -> tuple[tuple[Case, ...], datetime]:
+async def cases(db: Database, after: Case | None = None) -> tuple[tuple[Case, ...], datetime]:
     """Confirmed incidents that people may have to be told of, oldest first, and the time now."""
     conditions = func.jsonb_path_query_array(
         incidents.c.verdict, text("'$.culprits[*].condition'"), type_=JSONB
@@ -83,7 +90,7 @@ async def cases(
         statement = statement.where(position > tuple_(after.confirmed_at, after.id))
     async with db.begin() as connection:
         rows = (await connection.execute(statement)).all()
-    now = rows[0].now if rows else datetime.min
+    now = rows[0].now if rows else datetime.min.replace(tzinfo=UTC)
     return tuple(_case(row) for row in rows), now
 
 
@@ -161,34 +168,28 @@ async def claim(
     ]
 
 
-async def settle_sent(db: Database, one: Claimed, attempt: Attempt, thread: str) -> bool:
+async def settle_sent(db: Database, one: Claimed, tried: Tried, thread: str) -> bool:
     """The receiver has it. False when the claim had run out: another process sends it again."""
     changes = {"state": DeliveryState.SENT.value, "reason": "", "thread": thread, "next_at": None}
-    return await _settle(db, one, attempt, changes | {"sent_at": func.clock_timestamp()})
+    return await _settle(db, one, tried, changes | {"sent_at": func.clock_timestamp()})
 
 
-async def settle_put_off(db: Database, one: Claimed, attempt: Attempt, delay_s: float) -> bool:
+async def settle_put_off(db: Database, one: Claimed, tried: Tried, delay_s: float) -> bool:
     """It did not arrive, and is tried again after the delay. False as above."""
-    return await _settle(
-        db, one, attempt, {"reason": attempt.error, "next_at": _after(delay_s)}
-    )
+    return await _settle(db, one, tried, {"reason": tried.error, "next_at": _after(delay_s)})
 
 
-async def settle_failed(
-    db: Database, one: Claimed, attempt: Attempt | None, reason: str
-) -> bool:
+async def settle_failed(db: Database, one: Claimed, tried: Tried | None, reason: str) -> bool:
     """It is given up, with or without a last try. False as above."""
     changes = {"state": DeliveryState.FAILED.value, "reason": reason, "next_at": None}
-    return await _settle(db, one, attempt, changes)
+    return await _settle(db, one, tried, changes)
 
 
-async def release(db: Database, claims: Collection[str]) -> None:
-    """Give these claims up at once, so that the next server need not wait until they run out."""
-    if not claims:
-        return
+async def release(db: Database, holder: str) -> None:
+    """Give up its claims at once, so that the next server need not wait until they run out."""
     statement = (
         update(deliveries)
-        .where(_IS_PENDING, deliveries.c.claim.in_(claims))
+        .where(_IS_PENDING, deliveries.c.claim.startswith(f"{holder}:", autoescape=True))
         .values(claim="", claimed_until=None)
     )
     async with db.begin() as connection:
@@ -334,28 +335,24 @@ def _is_free() -> ColumnElement[bool]:
     return and_(deliveries.c.next_at <= now, is_unclaimed)
 
 
-async def _settle(
-    db: Database, one: Claimed, attempt: Attempt | None, changes: dict[str, Any]
-) -> bool:
+async def _settle(db: Database, one: Claimed, tried: Tried | None, changes: dict[str, Any]) -> bool:
     """Write what came of it, if the claim still stands: the row count decides."""
     ours = and_(deliveries.c.id == one.id, deliveries.c.claim == one.claim, _IS_PENDING)
-    tries = one.tries + (attempt is not None)
+    tries = one.tries + (tried is not None)
     statement = (
-        update(deliveries)
-        .where(ours)
-        .values(claim="", claimed_until=None, tries=tries, **changes)
+        update(deliveries).where(ours).values(claim="", claimed_until=None, tries=tries, **changes)
     )
     async with db.begin() as connection:
         if (await connection.execute(statement)).rowcount != 1:
             return False
-        if attempt is not None:
+        if tried is not None:
             await connection.execute(
                 insert(delivery_attempts).values(
                     delivery=one.id,
-                    at=attempt.at,
-                    status=attempt.status,
-                    error=attempt.error,
-                    took_s=attempt.took_s,
+                    at=func.clock_timestamp() - timedelta(seconds=tried.took_s),
+                    status=tried.status,
+                    error=tried.error,
+                    took_s=tried.took_s,
                 )
             )
     return True

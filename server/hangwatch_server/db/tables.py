@@ -57,9 +57,7 @@ jobs = Table(
     Column("last_seen", _TIME, nullable=False),
     Index("jobs_newest", text("first_seen DESC"), text("id DESC")),
     Index("jobs_by_name", "name", text("first_seen DESC")),
-    Index(
-        "jobs_live", "last_seen", postgresql_where=text("state NOT IN ('finished', 'failed')")
-    ),
+    Index("jobs_live", "last_seen", postgresql_where=text("state NOT IN ('finished', 'failed')")),
 )
 
 attempts = Table(

@@ -13,6 +13,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from hangwatch_agent import wire
 from hangwatch_server import logs
 from hangwatch_server.actions.hook import Hook
+from hangwatch_server.alerts.guard import Guard, read_allowed
+from hangwatch_server.alerts.outgoing import Outgoing
+from hangwatch_server.alerts.senders import Senders
 from hangwatch_server.background import Background
 from hangwatch_server.board import MemoryBoard
 from hangwatch_server.bus import MemoryBus
@@ -48,8 +51,10 @@ async def running(settings: ServerSettings, clock: Clock | None = None) -> Async
     Raises DataFolderError or DatabaseError, fit to show, when there is no database to work with.
     """
     async with AsyncExitStack() as stack:
+        outgoing = Outgoing(Guard(read_allowed(settings.outgoing_allow)), settings.outgoing_proxy)
+        stack.push_async_callback(outgoing.close)
         db = await _database(settings, stack)
-        services, loop = _build(settings, clock or SystemClock(), db)
+        services, loop = _build(settings, clock or SystemClock(), db, outgoing)
         stack.push_async_callback(_stop, services)
         services.background.start("watch", loop.run)
         services.background.start("captures", services.captures.run)
@@ -81,7 +86,9 @@ async def _database(settings: ServerSettings, stack: AsyncExitStack) -> Database
     return db
 
 
-def _build(settings: ServerSettings, clock: Clock, db: Database) -> tuple[Services, Loop]:
+def _build(
+    settings: ServerSettings, clock: Clock, db: Database, outgoing: Outgoing
+) -> tuple[Services, Loop]:
     board = MemoryBoard(late_s=settings.agent_late_s, lost_s=settings.agent_lost_s)
     bus, hub, sink = MemoryBus(), Hub(settings.interval_s), _LateSink()
     captures = Captures(
@@ -119,6 +126,8 @@ def _build(settings: ServerSettings, clock: Clock, db: Database) -> tuple[Servic
         watch=watch,
         tokens=Authenticator(db),
         background=Background(),
+        outgoing=outgoing,
+        senders=Senders(db, outgoing, settings.secrets_dir),
     )
     return services, loop
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hangwatch_server.alerts.outgoing import Outgoing
+from hangwatch_server.alerts.senders import Senders
 from hangwatch_server.background import Background
 from hangwatch_server.board import Board
 from hangwatch_server.bus import Bus
@@ -30,3 +32,5 @@ class Services:
     watch: Watch
     tokens: Authenticator
     background: Background
+    outgoing: Outgoing
+    senders: Senders

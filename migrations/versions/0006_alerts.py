@@ -82,6 +82,7 @@ _STATEMENTS = (
         id text PRIMARY KEY,
         cause text NOT NULL,
         subject text NOT NULL,
+        job_name text NOT NULL,
         text text NOT NULL,
         began_at timestamptz NOT NULL,
         ended_at timestamptz,

@@ -7,6 +7,7 @@ first.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import errno
 import logging
 import os
@@ -28,13 +29,13 @@ from hangwatch_server import garbage, logs
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.security import access
 from hangwatch_server.settings import ServerSettings
+from hangwatch_server.settings.address import url_of
 
 GRACE_S = 3  # for answers under way when the server is asked to stop
 BACKLOG = 2048
 # A frame that is a little too large still arrives, and ingest refuses it in words; past this,
 # uvicorn drops the connection with close code 1009.
 ROOM_FOR_A_REASON = 1024 * 1024
-_ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104  (names to recognise, nothing is bound to them here)
 
 
 class PortError(HangwatchError):
@@ -79,7 +80,10 @@ def _cause(error: OSError) -> str:
 
 
 async def _serve(app: FastAPI, settings: ServerSettings, listener: socket.socket) -> None:
-    server = _Server(app, settings, url_of(settings, listener.getsockname()[1]))
+    # Of port 0, which means any: links in messages need the real one.
+    settings = dataclasses.replace(settings, port=listener.getsockname()[1])
+    app.state.settings = settings
+    server = _Server(app, settings, url_of(settings))
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None  # a coroutine always runs in one
@@ -135,14 +139,6 @@ class _Server(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
         application.begin_stop(self._app)
-
-
-def url_of(settings: ServerSettings, port: int) -> str:
-    """The address to tell people."""
-    if settings.public_url:
-        return settings.public_url.rstrip("/")
-    host = socket.gethostname() if settings.host in _ANYWHERE else settings.host
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def announce(url: str, settings: ServerSettings, new_token: str | None) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hangwatch_server.alerts.outgoing import Outgoing
 from hangwatch_server.alerts.senders import Senders
+from hangwatch_server.alerts.service import Alerts
 from hangwatch_server.background import Background
 from hangwatch_server.board import Board
 from hangwatch_server.bus import Bus
@@ -34,3 +35,4 @@ class Services:
     background: Background
     outgoing: Outgoing
     senders: Senders
+    alerts: Alerts

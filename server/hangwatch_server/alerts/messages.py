@@ -9,13 +9,13 @@ from __future__ import annotations
 import secrets
 from datetime import datetime
 
+from hangwatch_server import durations, texts
 from hangwatch_server.model import ACTIVE_INCIDENTS, Incident, IncidentState, Job, Verdict
 from hangwatch_server.model.alerts import BlindSpell, Channel, Message, Topic
 
 _TITLE_CHARS = 250
 _TEXT_CHARS = 2000
 _HINTS = 3
-_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86400
 
 
 def new_id() -> str:
@@ -76,7 +76,7 @@ def of_spell(topic: Topic, spell: BlindSpell, base_url: str, now: datetime) -> M
         about=about_spell(spell),
         title=_line(_spell_title(topic, spell)),
         text=_lines(_spell_text(topic, spell)),
-        url=f"{base_url}/jobs/{spell.subject}" if spell.subject else f"{base_url}/nodes",
+        url=f"{base_url}/jobs/{spell.subject}" if spell.job_name else f"{base_url}/nodes",
         incident=None,
     )
 
@@ -92,20 +92,6 @@ def of_test(channel: Channel, base_url: str, now: datetime) -> Message:
         url=f"{base_url}/channels",
         incident=None,
     )
-
-
-def length(seconds: float) -> str:
-    """As people say it: `45 s`, `12 min`, `3 h 5 min`, `2 d 4 h`."""
-    whole = round(seconds)
-    if whole < 2 * _MINUTE_S:
-        return f"{max(whole, 0)} s"
-    if whole < _HOUR_S:
-        return f"{whole // _MINUTE_S} min"
-    unit_s, unit, part_s, part = (
-        (_HOUR_S, "h", _MINUTE_S, "min") if whole < _DAY_S else (_DAY_S, "d", _HOUR_S, "h")
-    )
-    rest = whole % unit_s // part_s
-    return f"{whole // unit_s} {unit}" + (f" {rest} {part}" if rest else "")
 
 
 def _title(topic: Topic, incident: Incident, now: datetime) -> str:
@@ -160,7 +146,7 @@ def _end(incident: Incident) -> str:
 
 
 def _stood(incident: Incident, now: datetime) -> str:
-    return length(((incident.ended_at or now) - incident.opened_at).total_seconds())
+    return durations.spoken(((incident.ended_at or now) - incident.opened_at).total_seconds())
 
 
 def _spell_title(topic: Topic, spell: BlindSpell) -> str:
@@ -180,21 +166,14 @@ def _spell_text(topic: Topic, spell: BlindSpell) -> tuple[str, ...]:
 
 def _lasted(spell: BlindSpell) -> str:
     end = spell.ended_at or spell.began_at
-    return length((end - spell.began_at).total_seconds())
+    return durations.spoken((end - spell.began_at).total_seconds())
 
 
 def _line(text: str) -> str:
     """One line: what a job names itself may hold line ends and worse."""
-    plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    joined = " ".join(plain.split())
-    return joined if len(joined) <= _TITLE_CHARS else joined[: _TITLE_CHARS - 1] + "…"
+    return texts.short(" ".join(texts.plain(text).split()), _TITLE_CHARS)
 
 
-def _lines(texts: tuple[str, ...]) -> str:
-    plain = "\n".join(_paragraph(text) for text in texts if text)
-    return plain if len(plain) <= _TEXT_CHARS else plain[: _TEXT_CHARS - 1] + "…"
-
-
-def _paragraph(text: str) -> str:
-    plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    return " ".join(plain.split())
+def _lines(paragraphs: tuple[str, ...]) -> str:
+    plain = (" ".join(texts.plain(paragraph).split()) for paragraph in paragraphs)
+    return texts.short("\n".join(line for line in plain if line), _TEXT_CHARS)

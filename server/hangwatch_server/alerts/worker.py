@@ -1,7 +1,7 @@
 """Sends what is in the outbox: claims, sends outside any transaction, writes what came of it.
 
-A channel has a lane of its own, so that one slow receiver delays no other; the lane takes a few
-messages at a time. A server that is killed leaves claims that run out; one that stops gives them up.
+A channel has a lane of its own, so that one slow receiver delays no other; a lane takes a few
+messages at a time. The claims of a server that is killed run out; one that stops gives them up.
 """
 
 from __future__ import annotations

@@ -90,8 +90,15 @@ async def cases(db: Database, after: Case | None = None) -> tuple[tuple[Case, ..
         statement = statement.where(position > tuple_(after.confirmed_at, after.id))
     async with db.begin() as connection:
         rows = (await connection.execute(statement)).all()
-    now = rows[0].now if rows else datetime.min.replace(tzinfo=UTC)
-    return tuple(_case(row) for row in rows), now
+    at = rows[0].now if rows else datetime.min.replace(tzinfo=UTC)
+    return tuple(_case(row) for row in rows), at
+
+
+async def now(db: Database) -> datetime:
+    """By the database's clock, as all times of rows are."""
+    async with db.begin() as connection:
+        found: datetime = (await connection.execute(select(func.now()))).scalar_one()
+    return found
 
 
 async def told(db: Database, incident_ids: Collection[str]) -> list[Told]:
@@ -330,9 +337,9 @@ def _due_in_each_channel(most: int, without: Collection[str]) -> Any:  # many co
 
 
 def _is_free() -> ColumnElement[bool]:
-    now = func.clock_timestamp()
-    is_unclaimed = or_(deliveries.c.claimed_until.is_(None), deliveries.c.claimed_until <= now)
-    return and_(deliveries.c.next_at <= now, is_unclaimed)
+    at = func.clock_timestamp()
+    is_unclaimed = or_(deliveries.c.claimed_until.is_(None), deliveries.c.claimed_until <= at)
+    return and_(deliveries.c.next_at <= at, is_unclaimed)
 
 
 async def _settle(db: Database, one: Claimed, tried: Tried | None, changes: dict[str, Any]) -> bool:

@@ -348,6 +348,7 @@ blind_spells = Table(
     Column("id", PlainText, primary_key=True),
     Column("cause", PlainText, nullable=False),
     Column("subject", PlainText, nullable=False),
+    Column("job_name", PlainText, nullable=False),
     Column("text", PlainText, nullable=False),
     Column("began_at", _TIME, nullable=False),
     Column("ended_at", _TIME),

@@ -174,7 +174,8 @@ class BlindSpell:
 
     id: str
     cause: BlindCause
-    subject: str  # id of the job, "" where it is about all of them
+    subject: str  # id of the job, name of the server's machine, or ""
+    job_name: str  # "" where it is about more than one job
     text: str
     began_at: datetime
     ended_at: datetime | None

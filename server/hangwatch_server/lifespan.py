@@ -56,7 +56,7 @@ async def running(settings: ServerSettings, clock: Clock | None = None) -> Async
     Raises DataFolderError or DatabaseError, fit to show, when there is no database to work with.
     """
     async with AsyncExitStack() as stack:
-        outgoing = Outgoing(Guard(read_allowed(settings.outgoing_allow)), settings.outgoing_proxy)
+        outgoing = _outgoing(settings)
         stack.push_async_callback(outgoing.close)
         trusted = Outgoing(Guard(read_allowed(ANYWHERE)), settings.outgoing_proxy)
         stack.push_async_callback(trusted.close)
@@ -79,6 +79,12 @@ def detect_settings(settings: ServerSettings) -> DetectSettings:
     """The limits of detection out of all settings: same names, same units."""
     names = [item.name for item in dataclasses.fields(DetectSettings)]
     return DetectSettings(**{name: getattr(settings, name) for name in names})
+
+
+def _outgoing(settings: ServerSettings) -> Outgoing:
+    guard = Guard(read_allowed(settings.outgoing_allow))
+    schemes = settings.apprise_schemes.replace(",", " ").lower().split()
+    return Outgoing(guard, settings.outgoing_proxy, services=frozenset(schemes))
 
 
 async def _database(settings: ServerSettings, stack: AsyncExitStack) -> Database:

@@ -18,7 +18,7 @@ from hangwatch_server.alerts.guard import Guard, NoSuchNameError
 from hangwatch_server.errors import HangwatchError
 
 TIMEOUT_S = 15.0  # Standard Webhooks suggests 15 to 30 s
-MAX_ANSWER_BYTES = 16 * 1024
+MAX_ANSWER_BYTES = 256 * 1024  # Slack answers with the whole message
 MAX_CONNECTIONS = 100
 IDLE_S = 5.0
 AGENT = "Hangwatch"
@@ -42,10 +42,20 @@ class Answer:
 
 
 class Outgoing:
-    """Sends; close it when the server stops."""
+    """Sends; close it when the server stops.
 
-    def __init__(self, guard: Guard, proxy: str = "", timeout_s: float = TIMEOUT_S) -> None:
-        self.guard = guard
+    `services` are those that a library with requests of its own may speak to, by their schemes.
+    """
+
+    def __init__(
+        self,
+        guard: Guard,
+        proxy: str = "",
+        *,
+        services: frozenset[str] = frozenset(),
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self.guard, self.services = guard, services
         self._timeout_s = timeout_s
         self._has_proxy = bool(proxy)
         self._pool = _pool(guard, proxy)

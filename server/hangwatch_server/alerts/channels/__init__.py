@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hangwatch_server.alerts.channels import fields, webhook
+from hangwatch_server.alerts.channels import (
+    alertmanager,
+    apprise,
+    fields,
+    pagerduty,
+    slack_bot,
+    slack_webhook,
+    webhook,
+)
 from hangwatch_server.alerts.channels.base import Kind, Sender
 from hangwatch_server.alerts.channels.fields import BadChannelError, Field
 from hangwatch_server.alerts.outgoing import Outgoing
 from hangwatch_server.model.alerts import ChannelKind
 
 KINDS: Mapping[ChannelKind, Kind] = {
+    ChannelKind.SLACK_BOT: slack_bot.KIND,
+    ChannelKind.SLACK_WEBHOOK: slack_webhook.KIND,
     ChannelKind.WEBHOOK: webhook.KIND,
+    ChannelKind.PAGERDUTY: pagerduty.KIND,
+    ChannelKind.ALERTMANAGER: alertmanager.KIND,
+    ChannelKind.APPRISE: apprise.KIND,
 }
 
 __all__ = ["KINDS", "BadChannelError", "Field", "Kind", "check", "check_secrets", "sender"]

@@ -38,6 +38,8 @@ class Receiver:
         self._replies: list[Reply] = [Reply()]
         self._by_path: dict[str, list[Reply]] = {}
         self._lock = threading.Lock()
+        self._goes_on = threading.Event()
+        self._goes_on.set()
 
     def answer(self, status: int, body: str = "", headers: Mapping[str, str] | None = None) -> None:
         self.answer_in_turn(Reply(status, body, headers))
@@ -50,12 +52,21 @@ class Receiver:
             else:
                 self._replies = list(replies)
 
+    def hold(self) -> None:
+        """Take requests and answer none of them, until `go_on`."""
+        self._goes_on.clear()
+
+    def go_on(self) -> None:
+        self._goes_on.set()
+
     def to(self, path: str) -> list[Request]:
         return [request for request in self.requests if request.path.endswith(path)]
 
     def take(self, request: Request) -> Reply:
         with self._lock:
             self.requests.append(request)
+        self._goes_on.wait(60)
+        with self._lock:
             ending = next((end for end in self._by_path if request.path.endswith(end)), "")
             replies = self._by_path[ending] if ending else self._replies
             return replies.pop(0) if len(replies) > 1 else replies[0]
@@ -70,6 +81,7 @@ class Receiver:
         try:
             yield receiver
         finally:
+            receiver.go_on()
             server.shutdown()
             server.server_close()
             thread.join(5)

@@ -7,6 +7,7 @@ free for all. So each message goes out at least once, under one id, whatever sto
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -282,7 +283,7 @@ async def _wake(connection: AsyncConnection, due: Due, message: Message) -> int:
         .values(
             state=DeliveryState.PENDING.value,
             reason="",
-            message=message,
+            message=dataclasses.replace(message, id=due.wakes),
             next_at=func.clock_timestamp(),
         )
     )

@@ -91,6 +91,10 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
+        with contextlib.suppress(ConnectionError):  # the other side may have gone meanwhile
+            self._reply()
+
+    def _reply(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
         reply = self.server.receiver.take(Request(self.path, headers, body))  # type: ignore[attr-defined]

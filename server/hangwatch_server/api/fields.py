@@ -29,6 +29,8 @@ IN_PATHS = {
     "rank": "Number of the rank, from 0.",
     "capture_id": "Id of the capture, as the call that asked for it answered.",
     "incident_id": "Id of the incident: the `incident` of a verdict.",
+    "silence_id": "Id of the silence, as the list shows it.",
+    "delivery_id": "Id of the delivery, which is that of its message: `webhook-id` of a webhook.",
     "token_id": "Id of the token, as `hangwatch token list` shows it.",
     "name": "The name, as the list shows it.",
 }

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from hangwatch_server import durations, errors, logs, security
+from hangwatch_server.alerts import people
 from hangwatch_server.pages import boundary
 
 TYPE_PREFIX = "urn:hangwatch:"
@@ -27,6 +28,7 @@ _KNOWN: tuple[tuple[type[errors.HangwatchError], int, str], ...] = (
     (errors.BadRangeError, 422, "bad-range"),
     (errors.BadCursorError, 422, "bad-cursor"),
     (durations.BadDurationError, 422, "bad-duration"),
+    (people.BadSilenceError, 422, "bad-silence"),
     (errors.NotFoundError, 404, "not-found"),
     (errors.ConflictError, 409, "conflict"),
     (errors.StaleLeaseError, 503, "stale-lease"),
@@ -41,6 +43,7 @@ _TITLES = {
     "bad-range": "Not a rank range",
     "bad-cursor": "Not a cursor of this list",
     "bad-duration": "Not a duration",
+    "bad-silence": "The silence cannot be as asked",
     "not-found": "Not found",
     "conflict": "In conflict with the present state",
     "stale-lease": "Another replica owns this job now",

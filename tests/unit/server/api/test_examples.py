@@ -8,8 +8,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from hangwatch_server import model
-from hangwatch_server.api import documents, examples, health
+from hangwatch_server.api import documents, examples, examples_alerts, health
 from hangwatch_server.db import audit
+from hangwatch_server.model import alerts
 
 CASES: list[tuple[Any, Any]] = [
     (model.Verdict, examples.VERDICT),
@@ -30,6 +31,10 @@ CASES: list[tuple[Any, Any]] = [
     (documents.TokenRow, examples.TOKEN),
     (documents.NewToken, examples.NEW_TOKEN),
     (audit.AuditRow, examples.AUDIT),
+    (alerts.Silence, examples_alerts.SILENCE),
+    (alerts.DeliverySummary, examples_alerts.DELIVERY_SUMMARY),
+    (alerts.Delivery, examples_alerts.DELIVERY),
+    (alerts.Message, examples_alerts.DELIVERY["message"]),
     (health.Health, examples.HEALTH),
     (health.Readiness, examples.READINESS),
 ]

@@ -55,12 +55,13 @@ def of_incident(
 
 def of_slow_job(job: Job, base_url: str, now: datetime) -> Message:
     verdict = job.verdict
+    what = _what(verdict.summary) or "A rank holds the others up"
     return Message(
         id=new_id(),
         topic=Topic.SLOW,
         at=now,
         about=about_slow(job),
-        title=_line(f"{_what(verdict.summary) or 'A rank holds the others up'} · {job.name} slows"),
+        title=_line(f"{what} · {job.name} is slow"),
         text=_lines((f"Job {job.name}, attempt {job.attempt}.", verdict.summary, *verdict.hints)),
         url=f"{base_url}/jobs/{job.id}",
         incident=None,

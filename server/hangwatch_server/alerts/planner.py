@@ -71,6 +71,9 @@ class Planner:
         planned = []
         for incident in (await incident_rows.several(self._db, due)).values():
             stack = await frames.of_culprit(self._db, incident)
+            if any(one.topic is Topic.ACKNOWLEDGED for one in due[incident.id]):
+                # With its history, which holds what they said.
+                incident = await incident_rows.find(self._db, incident.id) or incident
             planned += [
                 (one, messages.of_incident(one.topic, incident, self._base_url, now, stack))
                 for one in due[incident.id]

@@ -37,11 +37,12 @@ _log = logs.get()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """In seconds: between two looks, for one claim, before the first retry at the latest."""
+    """In seconds: between two looks, for one claim, until the first retry at the latest."""
 
     tick_s: float
     claim_s: float
     retry_s: float
+    finish_s: float = 3.0  # that a stop leaves to what is under way
 
 
 class Worker:
@@ -60,6 +61,7 @@ class Worker:
         self._writers = asyncio.Semaphore(WRITERS)
         self._woken = asyncio.Event()
         self._lanes: Counter[str] = Counter()
+        self._sending: set[asyncio.Task[None]] = set()  # awaited by `_finish`
         self._holder = secrets.token_hex(4)
         self._number = 0
 
@@ -68,21 +70,29 @@ class Worker:
         self._woken.set()
 
     async def run(self) -> None:
-        """Until cancelled; claims are given up then, since nobody waits for their end."""
+        """Until cancelled; then what is under way has a moment to end, and claims are given up."""
         try:
-            async with asyncio.TaskGroup() as sending:
-                while True:
-                    self._woken.clear()
-                    await self._claim_some(sending)
-                    try:
-                        async with asyncio.timeout(self._pace.tick_s):
-                            await self._woken.wait()
-                    except TimeoutError:
-                        continue
+            while True:
+                self._woken.clear()
+                await self._claim_some()
+                try:
+                    async with asyncio.timeout(self._pace.tick_s):
+                        await self._woken.wait()
+                except TimeoutError:
+                    continue
         finally:
-            await self._release()
+            await self._finish()
 
-    async def _claim_some(self, sending: asyncio.TaskGroup) -> None:
+    async def _finish(self) -> None:
+        """A message that was taken and not noted as sent would go out twice."""
+        if self._sending:
+            _, late = await asyncio.wait(self._sending, timeout=self._pace.finish_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        await self._release()
+
+    async def _claim_some(self) -> None:
         if self._lanes.total() >= MOST:
             return
         full = [channel for channel, count in self._lanes.items() if count >= LANE]
@@ -103,7 +113,9 @@ class Worker:
             return
         for one in found:
             self._lanes[one.channel] += 1
-            sending.create_task(self._deliver(one, claimed_s))
+            task = asyncio.create_task(self._deliver(one, claimed_s))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
 
     async def _deliver(self, one: Claimed, claimed_s: float) -> None:
         try:
@@ -130,7 +142,8 @@ class Worker:
         if channel is None:
             return  # deleted just now, and the delivery with it
         started_s = time.monotonic()
-        outcome = await self._send(channel, one, self._pace.claim_s * SEND_SHARE)
+        left_s = claimed_s + self._pace.claim_s * SEND_SHARE - started_s
+        outcome = await self._send(channel, one, left_s)
         took_s = time.monotonic() - started_s
         async with self._writers:
             is_ours = await self._settle(channel, one, outcome, took_s)
@@ -142,7 +155,7 @@ class Worker:
                 sender = await self._senders.of(channel)
                 return await sender.send(one.message, one.thread)
         except TimeoutError:
-            return TryAgain(error=f"no answer within {within_s:g} s")
+            return TryAgain(error=f"no answer within {within_s:.0f} s")
         except HangwatchError as error:
             # A secret that cannot be read, an address that may not be asked: somebody can mend it.
             return TryAgain(error=str(error))

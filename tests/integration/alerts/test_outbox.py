@@ -188,10 +188,14 @@ async def test_a_receiver_that_is_gone_disables_its_channel_and_says_so(
     found = await channels.find(db, channel.id)
     assert found is not None
     assert "410" in found.disabled_reason
-    rows, _ = await audit.list_page(db)
-    assert [(row.action, row.subject) for row in rows] == [
-        ("channel.disable", f"channel:{channel.id}")
-    ]
+
+    async def audited() -> bool:
+        rows, _ = await audit.list_page(db)
+        return [(row.action, row.subject) for row in rows] == [
+            ("channel.disable", f"channel:{channel.id}")
+        ]
+
+    await until(audited, "it is in the audit")
 
 
 async def test_two_workers_send_each_message_once(db: Database, receiver: Receiver) -> None:
@@ -247,7 +251,9 @@ async def test_a_server_that_stops_gives_its_claims_up(db: Database, receiver: R
     await house.channel(db, receiver.url)
     await house.settled_hang(db)
     await house.planner(db).plan()
-    async with house.sending(db, Pace(tick_s=0.05, claim_s=600, retry_s=60)) as working:
+    async with house.sending(
+        db, Pace(tick_s=0.05, claim_s=600, retry_s=60, finish_s=0.1)
+    ) as working:
         await until(lambda: receiver.requests, "it is under way")
         await working.stop()
 

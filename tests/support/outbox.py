@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import inspect
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -86,8 +86,14 @@ async def pass_time(db: Database, seconds: float) -> None:
             await connection.execute(text(f"UPDATE {table} SET {changes}"), {"s": seconds})  # noqa: S608
 
 
-async def channel(db: Database, url: str, **changes: object) -> Channel:
-    """A signed webhook that asks for all about incidents."""
+async def channel(
+    db: Database,
+    url: str,
+    *,
+    secrets: Mapping[str, Mapping[str, str]] | None = None,
+    **changes: object,
+) -> Channel:
+    """A signed webhook that asks for all about incidents, or another kind with its own secrets."""
     wanted = Channel(
         id="",
         name="hooks",
@@ -104,8 +110,8 @@ async def channel(db: Database, url: str, **changes: object) -> Channel:
         created_by="ops",
         target="127.0.0.1",
     )
-    secrets = {"url": {"value": url}, "signing_key": {"value": SIGNING_KEY}}
-    return await channels.create(db, replace(wanted, **changes), secrets)  # type: ignore[arg-type]
+    signed = {"url": {"value": url}, "signing_key": {"value": SIGNING_KEY}}
+    return await channels.create(db, replace(wanted, **changes), secrets or signed)  # type: ignore[arg-type]
 
 
 def planner(db: Database) -> Planner:

@@ -73,8 +73,8 @@ class Receiver:
 
     @classmethod
     @contextlib.contextmanager
-    def started(cls) -> Iterator[Receiver]:
-        server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    def started(cls, port: int = 0) -> Iterator[Receiver]:
+        server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
         receiver = server.receiver = cls(server.server_address[1])  # type: ignore[attr-defined]
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()

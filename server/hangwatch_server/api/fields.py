@@ -31,6 +31,7 @@ IN_PATHS = {
     "incident_id": "Id of the incident: the `incident` of a verdict.",
     "silence_id": "Id of the silence, as the list shows it.",
     "delivery_id": "Id of the delivery, which is that of its message: `webhook-id` of a webhook.",
+    "channel_id": "Id of the channel, as the list shows it.",
     "token_id": "Id of the token, as `hangwatch token list` shows it.",
     "name": "The name, as the list shows it.",
 }

@@ -14,6 +14,8 @@ from starlette.exceptions import HTTPException
 
 from hangwatch_server import durations, errors, logs, security
 from hangwatch_server.alerts import people
+from hangwatch_server.alerts.channels import BadChannelError
+from hangwatch_server.alerts.secret_files import SecretError
 from hangwatch_server.pages import boundary
 
 TYPE_PREFIX = "urn:hangwatch:"
@@ -25,6 +27,8 @@ _KNOWN: tuple[tuple[type[errors.HangwatchError], int, str], ...] = (
     (security.UnauthorisedError, 401, "unauthorised"),
     (security.ForbiddenError, 403, "forbidden"),
     (security.TokenError, 422, "bad-token-request"),
+    (BadChannelError, 422, "bad-channel"),
+    (SecretError, 422, "unreadable-secret"),
     (errors.BadRangeError, 422, "bad-range"),
     (errors.BadCursorError, 422, "bad-cursor"),
     (durations.BadDurationError, 422, "bad-duration"),
@@ -40,6 +44,8 @@ _TITLES = {
     "unauthorised": "A token is needed",
     "forbidden": "Not allowed",
     "bad-token-request": "The token cannot be created as asked",
+    "bad-channel": "The channel cannot be as asked",
+    "unreadable-secret": "A secret's file cannot be read",
     "bad-range": "Not a rank range",
     "bad-cursor": "Not a cursor of this list",
     "bad-duration": "Not a duration",

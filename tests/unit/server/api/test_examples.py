@@ -11,10 +11,16 @@ from hangwatch_server import model
 from hangwatch_server.api import documents, examples, examples_alerts, health
 from hangwatch_server.db import audit
 from hangwatch_server.model import alerts
+from hangwatch_server.api import channels, documents, examples, examples_channels, health
+from hangwatch_server.db import audit
+from hangwatch_server.model.alerts import Channel
 
 CASES: list[tuple[Any, Any]] = [
     (model.Verdict, examples.VERDICT),
     (model.Job, examples.JOB),
+    (Channel, examples_channels.CHANNEL),
+    (channels.KindRow, examples_channels.KIND),
+    (channels.Trial, examples_channels.TRIAL),
     (model.RankRow, examples.RANK),
     (model.GroupRow, examples.GROUP),
     (model.TimelinePoint, examples.TIMELINE_POINT),

@@ -10,6 +10,9 @@ from hangwatch_server import assets
 from hangwatch_server.pages import (
     administration,
     captures,
+    channels,
+    confirm,
+    deliveries,
     incident_list,
     incident_stacks,
     incidents,
@@ -19,6 +22,7 @@ from hangwatch_server.pages import (
     offline,
     overview,
     ranks,
+    silences,
     static_files,
 )
 from hangwatch_server.pages.static_files import KeptFiles
@@ -33,6 +37,10 @@ for _page in (
     incidents,
     incident_stacks,
     captures,
+    channels,
+    confirm,
+    deliveries,
+    silences,
     nodes,
     offline,
     login,

@@ -13,12 +13,14 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from hangwatch_server import errors, security
+from hangwatch_server.alerts.channels import BadChannelError
 from hangwatch_server.pages import render
 
 _log = logging.getLogger("hangwatch.pages")
 _STATUS: tuple[tuple[type[errors.HangwatchError], int], ...] = (
     (security.ForbiddenError, 403),
     (errors.NotFoundError, 404),
+    (BadChannelError, 422),
     (errors.BadRangeError, 422),
     (errors.ConflictError, 409),
     (errors.DatabaseError, 503),

@@ -39,7 +39,15 @@ class Draft:
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """The matchers, and room for more."""
-        return (*self.matchers, *((MatchField.JOB.value, ""),) * SPARE_MATCHERS)
+        return with_spare(self.matchers)
+
+
+def with_spare(matchers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Those that are given, and empty rows: of the fields that none of them looks at, if any."""
+    used = {field for field, _ in matchers}
+    free = [field.value for field in MatchField if field.value not in used]
+    more = [*free, *(field.value for field in MatchField)][:SPARE_MATCHERS]
+    return (*matchers, *((field, "") for field in more))
 
 
 def new(kind: ChannelKind) -> Draft:

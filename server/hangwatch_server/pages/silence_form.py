@@ -9,7 +9,7 @@ from starlette.datastructures import FormData
 
 from hangwatch_server import durations
 from hangwatch_server.errors import HangwatchError
-from hangwatch_server.model.alerts import MatchField, Repeat, Silence
+from hangwatch_server.model.alerts import Repeat, Silence
 from hangwatch_server.pages import channel_form
 
 LONGEST_S = 90 * 86400.0
@@ -42,8 +42,7 @@ class Draft:
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """The matchers, and room for more."""
-        spare = channel_form.SPARE_MATCHERS if len(self.matchers) else 1 + len(self.matchers)
-        return (*self.matchers, *((MatchField.JOB.value, ""),) * spare)
+        return channel_form.with_spare(self.matchers)
 
 
 def read(form: FormData) -> Draft:

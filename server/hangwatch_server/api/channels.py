@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import Field, StringConstraints, field_validator
 
 from hangwatch_server.alerts import channels, directory
@@ -15,6 +15,7 @@ from hangwatch_server.api import deps, examples, examples_channels, paging
 from hangwatch_server.api.documents import Body, Name
 from hangwatch_server.db import channels as channel_rows
 from hangwatch_server.model.alerts import Channel, ChannelKind, Matcher, MatchField, Topic
+from hangwatch_server.settings.address import url_of
 
 router = APIRouter(prefix="/channels", tags=["alerts"], dependencies=[deps.OPERATE])
 
@@ -180,12 +181,10 @@ async def delete_channel(house: deps.House, caller: deps.Admin, channel_id: str)
     summary="Send one test message now; 200 also where it was not accepted",
     responses=examples.of(examples_channels.TRIAL),
 )
-async def test_channel(
-    request: Request, house: deps.House, caller: deps.Admin, channel_id: str
-) -> Trial:
+async def test_channel(house: deps.House, caller: deps.Admin, channel_id: str) -> Trial:
     found = await directory.find(house.db, channel_id)
-    url = house.settings.public_url or str(request.base_url)
-    return await directory.test(house.db, house.senders, found, url.rstrip("/"), caller.name)
+    url = url_of(house.settings)
+    return await directory.test(house.db, house.senders, found, url, caller.name)
 
 
 def _changed(before: Channel, body: ChannelChange) -> Wish:

@@ -20,6 +20,7 @@ from hangwatch_server.pages import access, alert_words, channel_form, render
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.pages.channel_form import Draft
 from hangwatch_server.services import Services
+from hangwatch_server.settings.address import url_of
 
 router = APIRouter(route_class=PageRoute, dependencies=[access.OPERATE])
 
@@ -89,8 +90,8 @@ async def test_channel(
 ) -> Response:
     """The outcome alone for a script, else the channel's page with it."""
     found = await directory.find(house.db, channel_id)
-    url = house.settings.public_url or str(request.base_url)
-    trial = await directory.test(house.db, house.senders, found, url.rstrip("/"), caller.name)
+    url = url_of(house.settings)
+    trial = await directory.test(house.db, house.senders, found, url, caller.name)
     if "hx-request" in request.headers:
         return render.part(request, "channel_trial", {"trial": trial})
     return _page(request, house, channel_form.of_channel(found), found, trial=trial)

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from hangwatch_server.db import audit
+from hangwatch_server.alerts import people
 from hangwatch_server.db import channels as channel_rows
 from hangwatch_server.db import deliveries as delivery_rows
 from hangwatch_server.errors import NotFoundError
@@ -94,11 +94,8 @@ async def delivery(request: Request, house: access.House, delivery_id: str) -> R
 
 @router.post("/deliveries/{delivery_id}/redeliver")
 async def redeliver(house: access.House, caller: access.Operator, delivery_id: str) -> Response:
-    changed = await delivery_rows.redeliver(house.db, delivery_id)
-    detail = f"{changed.topic} to {changed.channel_name}"
-    await audit.record(
-        house.db, caller.name, "delivery.redeliver", f"delivery:{delivery_id}", detail
-    )
+    await people.redeliver(house.db, caller.name, delivery_id)
+    house.alerts.worker.wake()
     return RedirectResponse(f"/deliveries/{delivery_id}", status_code=303)
 
 

@@ -8,11 +8,10 @@ from datetime import UTC, datetime, timedelta
 from starlette.datastructures import FormData
 
 from hangwatch_server import durations
-from hangwatch_server.errors import HangwatchError
-from hangwatch_server.model.alerts import Repeat, Silence
+from hangwatch_server.alerts import people
+from hangwatch_server.model.alerts import Matcher, Repeat
 from hangwatch_server.pages import channel_form
 
-LONGEST_S = 90 * 86400.0
 MAX_COMMENT_CHARS = 500
 LENGTHS = {
     "1h": "1 hour",
@@ -23,10 +22,6 @@ LENGTHS = {
     "7d": "7 days",
     "30d": "30 days",
 }
-
-
-class BadSilenceError(HangwatchError):
-    """What was given for a silence cannot be one; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +40,17 @@ class Draft:
         return channel_form.with_spare(self.matchers)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A silence as the form asks for it; whether it makes sense, `alerts.people` says."""
+
+    matchers: tuple[Matcher, ...]
+    starts_at: datetime
+    ends_at: datetime
+    repeat: Repeat
+    comment: str
+
+
 def read(form: FormData) -> Draft:
     def text(name: str) -> str:
         value = form.get(name, "")
@@ -59,31 +65,19 @@ def read(form: FormData) -> Draft:
     )
 
 
-def silence(draft: Draft, by: str, now: datetime) -> Silence:
-    """As the form asks for; raise HangwatchError for what cannot be."""
-    if not draft.matchers:
-        raise BadSilenceError(
-            "a silence says what it holds back: give at least one pattern, * for every job"
-        )
-    length_s = durations.seconds(draft.length, longest_s=LONGEST_S)
-    if length_s < 1:
-        raise BadSilenceError("a silence lasts at least a second")
-    starts_at = _start(draft.starts, now)
-    ends_at = starts_at + timedelta(seconds=length_s)
+def wanted(draft: Draft, now: datetime) -> Wanted:
+    """What the form asks for; raise HangwatchError for what cannot be read."""
     if draft.repeat not in set(Repeat):
-        raise BadSilenceError("a silence comes once, every day or every week")
-    if ends_at <= now and draft.repeat == Repeat.ONCE:
-        raise BadSilenceError("this silence would be over already: times are in UTC")
-    if len(draft.comment) > MAX_COMMENT_CHARS:
-        raise BadSilenceError(f"the comment has at most {MAX_COMMENT_CHARS} letters")
-    return Silence(
-        id="",
+        raise people.BadSilenceError("a silence comes once, every day or every week")
+    if len(draft.comment) > MAX_COMMENT_CHARS or "\0" in draft.comment:
+        raise people.BadSilenceError(f"the comment has at most {MAX_COMMENT_CHARS} letters")
+    length_s = durations.seconds(draft.length, longest_s=people.LONGEST.total_seconds())
+    starts_at = _start(draft.starts, now)
+    return Wanted(
         matchers=channel_form.matchers_of(draft.matchers),
         starts_at=starts_at,
-        ends_at=ends_at,
+        ends_at=starts_at + timedelta(seconds=length_s),
         repeat=Repeat(draft.repeat),
-        created_at=now,
-        created_by=by,
         comment=draft.comment,
     )
 
@@ -94,4 +88,4 @@ def _start(text: str, now: datetime) -> datetime:
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
     except ValueError:
-        raise BadSilenceError("the beginning is a date and a time, in UTC") from None
+        raise people.BadSilenceError("the beginning is a date and a time, in UTC") from None

@@ -9,12 +9,12 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.datastructures import FormData
 
-from hangwatch_server.alerts import matching
+from hangwatch_server.alerts import matching, people
 from hangwatch_server.alerts.channels import BadChannelError
-from hangwatch_server.db import audit
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.db import silences as silence_rows
-from hangwatch_server.errors import HangwatchError, NotFoundError
+from hangwatch_server.durations import BadDurationError
+from hangwatch_server.errors import ConflictError
 from hangwatch_server.model import Incident, IncidentState
 from hangwatch_server.model.alerts import Matcher, MatchField, Repeat, Silence
 from hangwatch_server.pages import (
@@ -24,7 +24,6 @@ from hangwatch_server.pages import (
     headline,
     render,
     silence_form,
-    words,
 )
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.pages.silence_form import Draft
@@ -65,12 +64,18 @@ async def create_silence(
 ) -> Response:
     draft = silence_form.read(form)
     try:
-        wanted = silence_form.silence(draft, caller.name, datetime.now(UTC))
-    except HangwatchError as error:
+        wanted = silence_form.wanted(draft, datetime.now(UTC))
+        made = await people.silence(
+            house.db,
+            caller.name,
+            matchers=wanted.matchers,
+            starts_at=wanted.starts_at,
+            ends_at=wanted.ends_at,
+            repeat=wanted.repeat,
+            comment=wanted.comment,
+        )
+    except (people.BadSilenceError, BadDurationError, BadChannelError, ConflictError) as error:
         return await _page(request, house, draft, problem=str(error))
-    made = await silence_rows.create(house.db, wanted)
-    detail = alert_words.matchers(made.matchers)
-    await audit.record(house.db, caller.name, "silence.create", f"silence:{made.id}", detail)
     return RedirectResponse(f"/silences#silence-{made.id}", status_code=303)
 
 
@@ -83,11 +88,7 @@ async def preview(request: Request, house: access.House, form: Form) -> Response
 
 @router.post("/silences/{silence_id}/cancel")
 async def cancel_silence(house: access.House, caller: access.Operator, silence_id: str) -> Response:
-    found = await silence_rows.cancel(house.db, silence_id)
-    if found is None:
-        raise NotFoundError(f"Silence '{words.short(silence_id, 40)}' is not known.")
-    detail = alert_words.matchers(found.matchers)
-    await audit.record(house.db, caller.name, "silence.cancel", f"silence:{silence_id}", detail)
+    await people.cancel(house.db, caller.name, silence_id)
     return RedirectResponse("/silences", status_code=303)
 
 

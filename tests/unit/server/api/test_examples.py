@@ -8,11 +8,16 @@ import pytest
 from pydantic import TypeAdapter
 
 from hangwatch_server import model
-from hangwatch_server.api import documents, examples, examples_alerts, health
+from hangwatch_server.api import (
+    channels,
+    documents,
+    examples,
+    examples_alerts,
+    examples_channels,
+    health,
+)
 from hangwatch_server.db import audit
 from hangwatch_server.model import alerts
-from hangwatch_server.api import channels, documents, examples, examples_channels, health
-from hangwatch_server.db import audit
 from hangwatch_server.model.alerts import Channel
 
 CASES: list[tuple[Any, Any]] = [

@@ -104,6 +104,8 @@ class Guard:
 def is_public(address: _Address) -> bool:
     """Whether the address is one of the open internet, whatever form it is written in."""
     meant = _meant(address)
+    if isinstance(meant, IPv6Address) and meant.is_site_local:
+        return False  # given up by RFC 3879, and still in use inside old networks
     return meant.is_global and not (
         meant.is_multicast or meant.is_reserved or meant.is_link_local or meant.is_unspecified
     )

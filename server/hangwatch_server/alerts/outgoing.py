@@ -177,6 +177,8 @@ def _words(error: BaseException) -> str:
         cause = inner
     if isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]
+    if isinstance(cause, ssl.SSLError):
+        return f"no answer: {getattr(cause, 'verify_message', '') or cause.reason or 'TLS failed'}"
     number = cause.errno if isinstance(cause, OSError) else None
     told = os.strerror(number) if number and number > 0 else str(cause) or type(cause).__name__
     return f"no answer: {told}"

@@ -11,9 +11,9 @@ import asyncio
 import importlib.util
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from hangwatch_server import texts
@@ -38,6 +38,8 @@ PARAMETERS = frozenset(
         *("sound", "silent", "preview", "token", "apikey", "region", "tags", "entity", "alias"),
     }
 )
+T = TypeVar("T")
+Given = TypeVarTuple("Given")
 _threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="apprise")
 _TYPES = {
     Topic.OPENED: "failure",
@@ -82,7 +84,8 @@ class Apprise:
                 "pip install 'hangwatch[apprise]' and restart the server"
             )
         try:
-            service = _service(self._url, self._services)
+            # In a thread as well: the first time it imports a hundred plugins.
+            service = await _in_thread(_service, self._url, self._services)
             await self._check_host(service)
         except (BadChannelError, NotAllowedError) as error:
             return Refused(error=str(error))
@@ -129,11 +132,14 @@ def schemes_of(service: Any) -> frozenset[str]:  # Any: a plugin of the library
     return frozenset(found)
 
 
+async def _in_thread(work: Callable[[*Given], T], *given: *Given) -> T:
+    return await asyncio.get_running_loop().run_in_executor(_threads, work, *given)
+
+
 async def _notify(service: Any, message: Message) -> Outcome:  # Any: a plugin of the library
-    loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            error = await loop.run_in_executor(_threads, _send, service, message)
+            error = await _in_thread(_send, service, message)
     except TimeoutError:
         return TryAgain(error=f"the service gave no answer within {TIMEOUT_S:.0f} s")
     return TryAgain(error=error) if error else Accepted()

@@ -229,6 +229,7 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
         db=scene,
         tokens=preview_admin.SceneTokens(OPERATOR_HASH),
         settings=ServerSettings(retention_days=14.0),
+        senders=None,
     )
     for name, function in {
         "find": _find,

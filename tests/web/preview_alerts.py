@@ -8,7 +8,8 @@ from datetime import timedelta
 
 from tests.web import making, scenes
 
-from hangwatch_server.alerts.directory import USUAL_TOPICS
+from hangwatch_server.alerts import directory
+from hangwatch_server.alerts.directory import USUAL_TOPICS, Trial
 from hangwatch_server.db import channels, deliveries, silences
 from hangwatch_server.model.alerts import (
     Attempt,
@@ -36,6 +37,7 @@ def install(patch: Callable[[object, str, object], None]) -> None:
     patch(deliveries, "newest_of_channels", _newest)
     patch(deliveries, "of_incident", _of_incident)
     patch(deliveries, "find", _find_delivery)
+    patch(directory, "test", _test)
     patch(silences, "standing", _standing)
     patch(silences, "list_page", _over)
 
@@ -234,6 +236,12 @@ async def _find_delivery(scene: scenes.Scene, delivery_id: str) -> Delivery | No
     )
     values = {name: getattr(row, name) for name in names}
     return Delivery(**values, attempts=tries, message=message)
+
+
+async def _test(scene: scenes.Scene, senders: object, tried: Channel, *_: object) -> Trial:
+    if tried.kind is ChannelKind.SLACK_BOT:
+        return Trial(is_accepted=True, status=200, error="", took_s=0.312)
+    return Trial(is_accepted=False, status=410, error=scenes.HOSTILE, took_s=0.1)
 
 
 async def _standing(scene: scenes.Scene) -> list[Silence]:

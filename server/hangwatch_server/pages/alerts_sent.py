@@ -12,11 +12,12 @@ from hangwatch_server.alerts import matching
 from hangwatch_server.db import channels as channel_rows
 from hangwatch_server.db import deliveries as delivery_rows
 from hangwatch_server.model import Incident, IncidentState
-from hangwatch_server.model.alerts import Channel, DeliverySummary, Topic
+from hangwatch_server.model.alerts import Channel, DeliveryState, DeliverySummary, Topic
 from hangwatch_server.pages import alert_words, render
 from hangwatch_server.services import Services
 
 _CALLS = (Topic.OPENED, Topic.REMINDER)
+_CALLED = (DeliveryState.SENT, DeliveryState.PENDING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +55,9 @@ def ahead(
         return ()
     found = []
     for channel in _meant(incident, channels):
-        calls = [row for row in sent if row.channel == channel.id and row.topic in _CALLS]
-        if not calls and channel.after_s and incident.confirmed_at is not None:
+        own = [row for row in sent if row.channel == channel.id and row.topic in _CALLS]
+        calls = [row for row in own if row.state in _CALLED]
+        if not own and channel.after_s and incident.confirmed_at is not None:
             due = incident.confirmed_at + timedelta(seconds=channel.after_s)
             found.append(Ahead(channel=channel.name, what="escalation", at=due))
         elif calls and channel.remind_s and Topic.REMINDER in channel.topics:

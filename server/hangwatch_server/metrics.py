@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+
+import hangwatch_server
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 registry = CollectorRegistry(auto_describe=True)
+ProcessCollector(registry=registry)  # CPU, memory and open files under their usual names
 
 frames_received = Counter(
     "hangwatch_frames_received_total",
@@ -23,6 +33,23 @@ agents_connected = Gauge(
     "hangwatch_agents_connected", "Agents with a live connection.", registry=registry
 )
 jobs_watched = Gauge("hangwatch_jobs_watched", "Jobs that the board holds.", registry=registry)
+jobs = Gauge("hangwatch_jobs", "Jobs that the board holds, by state.", ["state"], registry=registry)
+nodes = Gauge(
+    "hangwatch_nodes",
+    "Nodes by how well their agent is heard: live, late or lost.",
+    ["link"],
+    registry=registry,
+)
+ranks_expected = Gauge(
+    "hangwatch_ranks_expected", "Ranks that the watched jobs have in all.", registry=registry
+)
+ranks_reporting = Gauge(
+    "hangwatch_ranks_reporting", "Ranks of the watched jobs that are heard.", registry=registry
+)
+build = Gauge(
+    "hangwatch_build_info", "Always 1; its label is the version.", ["version"], registry=registry
+)
+build.labels(hangwatch_server.__version__).set(1)
 bus_events_dropped = Counter(
     "hangwatch_bus_events_dropped_total",
     "Events that a slow subscriber lost.",

@@ -23,7 +23,16 @@ from hangwatch_server.detect import Decision, DetectSettings, Memory, Wish
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.model import Finding, Kind, Link, NodeHistory, Snapshot
 from hangwatch_server.settings import ServerSettings
-from hangwatch_server.watch import advice, appointments, attempts, findings, guard, rows, verdicts
+from hangwatch_server.watch import (
+    advice,
+    appointments,
+    attempts,
+    findings,
+    gauges,
+    guard,
+    rows,
+    verdicts,
+)
 from hangwatch_server.watch.appointments import Appointments
 from hangwatch_server.watch.leases import Leases
 from hangwatch_server.watch.ledger import Ledger
@@ -85,7 +94,7 @@ class Loop:
                     errands.create_task(self._fulfil(self.watched[job], wish))
                 self._appoint(errands, job)
             await self._tend_safely(errands)
-        metrics.jobs_watched.set(len(self.watched))
+        gauges.tell(self.watched.values(), self._links.values())
 
     def _appoint(self, errands: asyncio.TaskGroup, job: str) -> None:
         watched = self.watched.get(job)

@@ -150,6 +150,12 @@ class AgentSettings:
         default="info",
         metadata=_setting("debug, info, warning or error", "info is written for operators"),
     )
+    log_format: str = field(
+        default="text",
+        metadata=_setting(
+            "text or json: how a line of the log is written", "text is read by people as it is"
+        ),
+    )
 
     @property
     def spool(self) -> Path:

@@ -25,7 +25,7 @@ from fastapi import FastAPI
 import hangwatch_server
 from hangwatch_agent import wire
 from hangwatch_server import app as application
-from hangwatch_server import garbage, logs
+from hangwatch_server import garbage, logs, tracing
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.security import access
 from hangwatch_server.settings import ServerSettings
@@ -44,11 +44,11 @@ class PortError(HangwatchError):
 
 def run(settings: ServerSettings, origins: Mapping[str, str]) -> None:
     """Serve until SIGTERM or SIGINT; raise HangwatchError when that cannot begin."""
-    logs.configure(settings.log_level)
+    logs.configure(settings.log_level, settings.log_format)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     app = application.create_app(settings, origins)
     # Bound before anything slow starts: a port in use is then said at once.
-    with listen(settings.host, settings.port) as listener:
+    with listen(settings.host, settings.port) as listener, tracing.collecting(os.environ):
         uvloop.run(_serve(app, settings, listener))
 
 

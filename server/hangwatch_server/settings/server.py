@@ -74,6 +74,12 @@ class ServerSettings(DetectionLimits, ActionSettings, AlertSettings, OutgoingSet
         default="info",
         metadata=setting("debug, info, warning or error", "info is written for operators"),
     )
+    log_format: str = field(
+        default="text",
+        metadata=setting(
+            "text or json: how a line of the log is written", "text is read by people as it is"
+        ),
+    )
     interval_s: float = field(
         default=1.0,
         metadata=setting(

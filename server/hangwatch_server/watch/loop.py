@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from hangwatch_agent import wire
-from hangwatch_server import detect, diagnose, logs, metrics, ranges
+from hangwatch_server import detect, diagnose, logs, metrics, ranges, tracing
 from hangwatch_server.board import Board
 from hangwatch_server.bus import Bus
 from hangwatch_server.captures.service import Captures
@@ -318,7 +318,9 @@ def _judge(
     snapshot: Snapshot, memory: Memory, before: Finding, limits: DetectSettings
 ) -> tuple[Finding, Memory, Decision]:
     if detect.needs_diagnosis(snapshot, memory, limits):
-        finding = findings.main(diagnose.diagnose(snapshot), before, memory)
+        with tracing.span("diagnose", job=snapshot.job, ranks=snapshot.world_size) as note:
+            finding = findings.main(diagnose.diagnose(snapshot), before, memory)
+            note("kind", finding.kind.value)
     else:
         finding = Finding(kind=Kind.NONE, coverage=diagnose.coverage(snapshot), confidence=1.0)
     memory, decision = detect.step(memory, snapshot, finding, limits)

@@ -61,13 +61,18 @@ def collecting(environ: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _provided(exporter: SpanExporter) -> Iterator[Tracer]:
-    from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+    from opentelemetry.sdk.resources import (
+        SERVICE_NAME,
+        SERVICE_VERSION,
+        OTELResourceDetector,
+        Resource,
+    )
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over these.
     own = {SERVICE_NAME: "hangwatch-server", SERVICE_VERSION: hangwatch_server.__version__}
-    resource = Resource(own).merge(Resource.create())
+    resource = Resource.create(own).merge(OTELResourceDetector().detect())
     provider = TracerProvider(resource=resource)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     _log.info("traces_sent", endpoint=getattr(exporter, "_endpoint", ""))

@@ -1,6 +1,6 @@
 """The actions hook on a real Postgres, with real commands: which hangs get one, how often, how far.
 
-What the loop believes of a job is given here; a real hang reaches a real command in tests/slurm.
+What the loop believes of a job is given here; tests/schedulers has a real hang of a real job.
 """
 
 from __future__ import annotations

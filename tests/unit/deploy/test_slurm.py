@@ -1,4 +1,4 @@
-"""What the programs of deploy/slurm decide; that they do it, tests/slurm shows on a real Slurm."""
+"""What the programs of deploy/slurm decide; tests/schedulers shows that they do it."""
 
 from __future__ import annotations
 

@@ -24,6 +24,8 @@ from hangwatch_server.model.outbox import Case, Due, Told
 
 # A slow job runs, and so is heard of every few seconds.
 SLOW_HEARD_WITHIN_S = 120.0
+# Of many hangs, the first are told while the messages of the others are still written.
+INCIDENTS_AT_ONCE = 50
 Planned = list[tuple[Due, Message]]
 ByChannel = dict[tuple[str, str], list[Told]]  # what it is about and the channel -> what was told
 
@@ -60,11 +62,17 @@ class Planner:
             for channel in channels:
                 before = told[about, channel.id]
                 due[case.id] += planning.due(case, channel, before, silences, self._rules, now)
-        wanted = {incident: found for incident, found in due.items() if found}
+        count = 0
+        wanted = [incident for incident, found in due.items() if found]
+        for start in range(0, len(wanted), INCIDENTS_AT_ONCE):
+            some = {
+                incident: due[incident] for incident in wanted[start : start + INCIDENTS_AT_ONCE]
+            }
+            count += await outbox.put(self._db, await self._of_incidents(some, now))
         closed = [case.id for case in cases if planning.is_closed(case, now)]
-        if not wanted and not closed:
-            return 0
-        return await outbox.put(self._db, await self._of_incidents(wanted, now), closed)
+        if closed:
+            await outbox.close(self._db, closed)
+        return count
 
     async def _of_incidents(self, due: dict[str, list[Due]], now: datetime) -> Planned:
         """Each message as it will be sent, however often that takes."""

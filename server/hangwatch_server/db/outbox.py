@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 from sqlalchemy import ColumnElement, and_, exists, func, insert, or_, select, text, tuple_, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -116,12 +117,8 @@ async def told_about(db: Database, about: Collection[str]) -> list[Told]:
         return [_as_told(row) for row in (await connection.execute(statement)).all()]
 
 
-async def put(
-    db: Database,
-    planned: Sequence[tuple[Due, Message]],
-    closed_incidents: Collection[str] = (),
-) -> int:
-    """Write what was planned, and which incidents need no look any more; how many rows are new.
+async def put(db: Database, planned: Sequence[tuple[Due, Message]]) -> int:
+    """Write what was planned; how many rows are new.
 
     What another server has written in between stays as it is.
     """
@@ -135,13 +132,18 @@ async def put(
         for due, message in planned:
             if due.wakes:
                 count += await _wake(connection, due, message)
-        if closed_incidents:
-            await connection.execute(
-                update(incidents)
-                .where(incidents.c.id.in_(closed_incidents), incidents.c.ended_at.is_not(None))
-                .values(told_at=func.now())
-            )
     return count
+
+
+async def close(db: Database, incident_ids: Collection[str]) -> None:
+    """These are over, and all that is to be told of them has been planned."""
+    statement = (
+        update(incidents)
+        .where(incidents.c.id.in_(incident_ids), incidents.c.ended_at.is_not(None))
+        .values(told_at=func.now())
+    )
+    async with db.begin() as connection:
+        await connection.execute(statement)
 
 
 async def claim(
@@ -161,19 +163,11 @@ async def claim(
                 .where(deliveries.c.id.in_([row.id for row in rows]))
                 .values(claim=claim, claimed_until=_after(for_s))
             )
-    return [
-        Claimed(
-            id=row.id,
-            claim=claim,
-            channel=row.channel,
-            topic=Topic(row.topic),
-            tries=row.tries,
-            thread=row.first_thread or "",
-            is_orphan=row.is_orphan,
-            message=codec.restore(row.message, Message),
-        )
-        for row in rows
-    ]
+    found = [_claimed(row, claim) for row in rows]
+    for one in found:
+        if isinstance(one, str):
+            await _spoil(db, claim, one)
+    return [one for one in found if isinstance(one, Claimed)]
 
 
 async def settle_sent(db: Database, one: Claimed, tried: Tried, thread: str) -> bool:
@@ -364,6 +358,41 @@ async def _settle(db: Database, one: Claimed, tried: Tried | None, changes: dict
                 )
             )
     return True
+
+
+def _claimed(row: Any, claim: str) -> Claimed | str:  # a row of many column types
+    """Or the id alone, where this version cannot read the message that another one wrote."""
+    try:
+        message = codec.restore(row.message, Message)
+    except msgspec.ValidationError:
+        return str(row.id)
+    return Claimed(
+        id=row.id,
+        claim=claim,
+        channel=row.channel,
+        topic=Topic(row.topic),
+        tries=row.tries,
+        thread=row.first_thread or "",
+        is_orphan=row.is_orphan,
+        message=message,
+    )
+
+
+async def _spoil(db: Database, claim: str, delivery_id: str) -> None:
+    """Given up at once: it would stop all that are claimed with it, again and again."""
+    statement = (
+        update(deliveries)
+        .where(deliveries.c.id == delivery_id, deliveries.c.claim == claim, _IS_PENDING)
+        .values(
+            state=DeliveryState.FAILED.value,
+            reason="written by another version of Hangwatch, which this one cannot read",
+            next_at=None,
+            claim="",
+            claimed_until=None,
+        )
+    )
+    async with db.begin() as connection:
+        await connection.execute(statement)
 
 
 def _after(seconds: float) -> ColumnElement[datetime]:

@@ -170,7 +170,7 @@ def _fields(row: Row[Any]) -> dict[str, Any]:  # Any: as the row
         "number": row.number,
         "about": row.about,
         "incident": row.incident,
-        "title": row.title,
+        "title": row.title or "",
         "state": DeliveryState(row.state),
         "reason": row.reason,
         "tries": row.tries,

@@ -5,24 +5,38 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import text
 from tests.support import outbox as house
 from tests.support import verdicts as make
 from tests.support.outbox import until
 from tests.support.receiver import Receiver, Reply
 
 from hangwatch_server.alerts.worker import Pace
-from hangwatch_server.db import audit, captures, channels, deliveries, incidents, outbox, silences
+from hangwatch_server.db import (
+    audit,
+    blind_spells,
+    captures,
+    channels,
+    deliveries,
+    incidents,
+    outbox,
+    retention,
+    silences,
+)
 from hangwatch_server.db.engine import Database
 from hangwatch_server.model import Incident, IncidentState
 from hangwatch_server.model.alerts import (
+    BlindCause,
     DeliveryState,
     Matcher,
     MatchField,
     Repeat,
     Silence,
+    Topic,
 )
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
@@ -378,3 +392,50 @@ async def _end(db: Database, incident_id: str) -> Incident:
     assert found is not None
     lease = await house.lease_of(db, found.job)
     return await incidents.end(db, lease, incident_id, IncidentState.RESOLVED, "progress")
+
+
+async def test_a_message_that_another_version_wrote_stops_no_other(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    await house.channel(db, receiver.url)
+    first = await house.hang(db, "job1")
+    second = await house.hang(db, "job2")
+    await house.pass_time(db, 60)
+    await working.stop()
+    await house.planner(db).plan()
+    async with db.begin() as connection:
+        statement = "UPDATE deliveries SET message = '{}' WHERE incident = :incident"
+        await connection.execute(text(statement), {"incident": first.id})
+
+    async with house.sending(db):
+        await until(lambda: receiver.requests, "the other one is told")
+
+    assert receiver.requests[0].json["data"]["incident"]["id"] == second.id
+    (spoiled,) = await deliveries.of_incident(db, first.id)
+    assert spoiled.state is DeliveryState.FAILED
+    assert "another version" in spoiled.reason
+
+
+async def test_deliveries_go_with_their_incident_and_notices_by_their_age(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    incident = await _told_hang(db, receiver)
+    spell = (BlindCause.DATABASE, "the database could not be reached for 3 min", 180.0)
+    await blind_spells.record(db, *spell)
+    channel = (await channels.list_all(db))[0]
+    await channels.change(
+        db, replace(channel, topics=(Topic.BLIND,)), await channels.secrets(db, channel.id)
+    )
+    await house.planner(db).plan()
+    await until(lambda: len(receiver.requests) == 2, "the notice is told")
+
+    await house.pass_time(db, 40 * 86400)
+    standing = await retention.prune(db, older_than_days=30)
+    kept, _ = await deliveries.list_page(db)
+    await _end(db, incident)
+    await house.pass_time(db, 40 * 86400)
+    await retention.prune(db, older_than_days=30)
+
+    assert (standing.deliveries, standing.blind_spells) == (1, 1)
+    assert [row.incident for row in kept] == [incident]
+    assert await deliveries.list_page(db) == ([], None)

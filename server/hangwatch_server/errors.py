@@ -35,6 +35,22 @@ class ConflictError(HangwatchError):
     """The request contradicts the present state."""
 
 
+class AnswerNotKeptError(ConflictError):
+    """It was done under this key before, and its answer held a secret that is kept nowhere."""
+
+
+class KeyReusedError(HangwatchError):
+    """An idempotency key that was given to another request before."""
+
+
+class TooManyError(HangwatchError):
+    """The caller, or all callers together, have as many of these calls open as are allowed."""
+
+    def __init__(self, text: str, retry_after_s: int) -> None:
+        super().__init__(text)
+        self.retry_after_s = retry_after_s
+
+
 class StaleLeaseError(HangwatchError):
     """A write came from a replica that no longer owns the job's detection; nothing was written."""
 

@@ -8,17 +8,18 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from hangwatch_server import durations, model, ranges
-from hangwatch_server.api import deps, documents, examples, fields, paging
+from hangwatch_server.api import deps, documents, examples, fields, once, paging
 from hangwatch_server.db import audit
 
 LONGEST_WAIT_S = 120
-router = APIRouter(tags=["captures"], dependencies=[deps.READ])
+router = APIRouter(tags=["captures"], dependencies=[deps.READ], route_class=once.OnceRoute)
 
 
 @router.post(
     "/jobs/{job_id}/captures",
     status_code=202,
     summary="Take stacks or recorder entries of some ranks now",
+    dependencies=[once.KEY],
     responses=examples.of(examples.CAPTURE, status=202),
 )
 async def request_capture(

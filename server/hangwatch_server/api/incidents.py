@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 
 from hangwatch_server import durations, model
-from hangwatch_server.api import deps, documents, examples, fields, paging
+from hangwatch_server.api import deps, documents, examples, fields, once, paging
 from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.db import moments as moment_rows
@@ -21,7 +21,9 @@ from hangwatch_server.services import Services
 
 LONGEST_SNOOZE_S = 30 * 86400
 _EXAMPLE_TIME = "2026-11-20T00:00:00Z"
-router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[deps.READ])
+router = APIRouter(
+    prefix="/incidents", tags=["incidents"], dependencies=[deps.READ], route_class=once.OnceRoute
+)
 
 
 @router.get("", summary="List incidents, newest first", responses=examples.page(examples.INCIDENT))
@@ -126,6 +128,7 @@ async def incident_bundle(house: deps.House, incident_id: str) -> StreamingRespo
 
 @router.post(
     "/{incident_id}/acknowledge",
+    dependencies=[once.KEY],
     summary="Say that somebody looks after it; again is no error",
     responses=examples.of(examples.INCIDENT),
 )
@@ -142,6 +145,7 @@ async def acknowledge(
 @router.post(
     "/{incident_id}/comments",
     status_code=201,
+    dependencies=[once.KEY],
     summary="Leave a note in its history",
     responses=examples.of(examples.INCIDENT, status=201),
 )
@@ -153,6 +157,7 @@ async def comment(
 
 @router.post(
     "/{incident_id}/snooze",
+    dependencies=[once.KEY],
     summary="Be silent about it until a time",
     responses=examples.of(examples.INCIDENT),
 )

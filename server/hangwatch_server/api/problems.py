@@ -34,7 +34,10 @@ _KNOWN: tuple[tuple[type[errors.HangwatchError], int, str], ...] = (
     (durations.BadDurationError, 422, "bad-duration"),
     (people.BadSilenceError, 422, "bad-silence"),
     (errors.NotFoundError, 404, "not-found"),
+    (errors.KeyReusedError, 422, "key-reused"),
+    (errors.AnswerNotKeptError, 409, "answer-not-kept"),
     (errors.ConflictError, 409, "conflict"),
+    (errors.TooManyError, 429, "too-many-requests"),
     (errors.StaleLeaseError, 503, "stale-lease"),
     (errors.DatabaseError, 503, "database"),
     (errors.DataFolderError, 503, "data-folder"),
@@ -52,6 +55,9 @@ _TITLES = {
     "bad-silence": "The silence cannot be as asked",
     "not-found": "Not found",
     "conflict": "In conflict with the present state",
+    "key-reused": "The key belongs to another request",
+    "answer-not-kept": "Done before, and the answer is not kept",
+    "too-many-requests": "Too many at a time",
     "stale-lease": "Another replica owns this job now",
     "database": "The database cannot be reached",
     "data-folder": "The data folder cannot be used",
@@ -116,7 +122,10 @@ async def _known(request: Request, error: Exception) -> Response:
         return RedirectResponse(f"/login?next={quote(_next(request), safe='')}", status_code=303)
     if status >= 500:
         _log.warning("request_refused", path=request.url.path, reason=error)
-    return document(request, status, slug, str(error))
+    response = document(request, status, slug, str(error))
+    if isinstance(error, errors.TooManyError):
+        response.headers["retry-after"] = str(error.retry_after_s)
+    return response
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

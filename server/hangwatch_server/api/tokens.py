@@ -7,13 +7,15 @@ from datetime import UTC, datetime, timedelta
 from fastapi import APIRouter
 
 from hangwatch_server import durations
-from hangwatch_server.api import deps, documents, examples, paging
+from hangwatch_server.api import deps, documents, examples, once, paging
 from hangwatch_server.db import audit
 from hangwatch_server.db import tokens as token_rows
 from hangwatch_server.errors import NotFoundError
 
 LONGEST_LIFE_S = 10 * 365 * 86400
-router = APIRouter(prefix="/tokens", tags=["administration"], dependencies=[deps.ADMIN])
+router = APIRouter(
+    prefix="/tokens", tags=["administration"], dependencies=[deps.ADMIN], route_class=once.OnceRoute
+)
 
 
 @router.get("", summary="List tokens, without their texts", responses=examples.page(examples.TOKEN))
@@ -25,6 +27,7 @@ async def list_tokens(house: deps.House) -> paging.Page[documents.TokenRow]:
 @router.post(
     "",
     status_code=201,
+    dependencies=[once.SECRET],
     summary="Create a token; its text is in this answer only",
     responses=examples.of(examples.NEW_TOKEN, status=201),
 )

@@ -14,6 +14,7 @@ from hangwatch_server.db.tables import (
     blind_spells,
     captures,
     deliveries,
+    idempotency_keys,
     incidents,
     jobs,
     nodes,
@@ -22,6 +23,8 @@ from hangwatch_server.db.tables import (
 )
 from hangwatch_server.model import IncidentState
 from hangwatch_server.model.alerts import Repeat
+
+KEYS_DAYS = 1.0  # a caller that tries again does so within minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,7 @@ class Pruned:
     deliveries: int  # that are about no incident: the others go with theirs
     silences: int
     blind_spells: int
+    idempotency_keys: int
 
 
 async def prune(
@@ -70,6 +74,9 @@ async def prune(
             )
         ),
         "blind_spells": delete(blind_spells).where(blind_spells.c.ended_at < old),
+        "idempotency_keys": delete(idempotency_keys).where(
+            idempotency_keys.c.claimed_at < _ago(KEYS_DAYS)
+        ),
     }
     async with db.begin() as connection:
         counts = {

@@ -362,3 +362,17 @@ blind_spells = Table(
     ),
     Index("blind_spells_to_tell", "began_at", postgresql_where=text("told_at IS NULL")),
 )
+
+# What was asked under a key of the caller's, so that the same again does not do it twice.
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("caller", PlainText, primary_key=True),
+    Column("key", PlainText, primary_key=True),
+    Column("fingerprint", PlainText, nullable=False),
+    Column("claimed_at", _TIME, nullable=False),
+    Column("status", Integer),  # null until it is done
+    Column("body", LargeBinary),  # null where the answer holds a secret
+    Column("location", PlainText),
+    Index("idempotency_keys_oldest", "claimed_at"),
+)

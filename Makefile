@@ -6,13 +6,14 @@ VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check unit acceptance bench scorecard clean
+.PHONY: help demo test check unit fuzz acceptance bench scorecard clean
 
 help:
 	@echo "make demo               server, two agents and a real job that hangs; ARGS=--list for all cases"
 	@echo "make test               lint, types and every test"
 	@echo "make check              lint and types only"
 	@echo "make unit               the tests that need no torch job and no browser"
+	@echo "make fuzz               the API asked a thousand times per operation and kind of token"
 	@echo "make acceptance         the real jobs only"
 	@echo "make scorecard          every program, beside torch's own tools; writes docs/scorecard.md"
 	@echo "make bench              every measurement, one table each"
@@ -45,6 +46,11 @@ check: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	$(BIN)/pytest -m "not acceptance and not web" $(ARGS)
+
+# Each operation of the API asked a thousand times, with each kind of token.
+fuzz: $(VENV)/.dev
+	FUZZ_EXAMPLES=1000 $(BIN)/pytest --hypothesis-profile search \
+		tests/integration/api/test_every_operation.py $(ARGS)
 
 acceptance: $(VENV)/.dev
 	$(BIN)/pytest -m acceptance $(ARGS)

@@ -1,4 +1,5 @@
-"""Writes the tables of the reference pages from the code: python docs/reference/generate.py
+"""Writes the tables of the reference pages, and openapi.json, from the code:
+python docs/reference/generate.py
 
 Everything between `<!-- generated: NAME -->` and `<!-- end -->` is replaced, the prose around it is
 written by hand. A test fails while a page is not what this program would write. It starts no server
@@ -28,6 +29,7 @@ from hangwatch_server.settings.alerts import AlertSettings
 from hangwatch_server.settings.detection import DetectionLimits
 
 FOLDER = Path(__file__).resolve().parent
+OPENAPI = FOLDER / "openapi.json"
 MARKED = re.compile(r"(<!-- generated: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # Settings
@@ -139,6 +141,7 @@ def updated(text: str) -> str:
 def main() -> int:
     for page in sorted(FOLDER.glob("*.md")):
         page.write_text(updated(page.read_text(encoding="utf-8")), encoding="utf-8")
+    OPENAPI.write_text(rest.openapi_text(), encoding="utf-8")
     return 0
 
 

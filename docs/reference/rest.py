@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from tables import table
 
+from hangwatch_server.api import openapi, routes
 from hangwatch_server.api.routes import PREFIX
 from hangwatch_server.app import create_app
 from hangwatch_server.security.scopes import Scope
@@ -21,10 +20,16 @@ STRENGTH = [Scope.READ, Scope.OPERATE, Scope.ADMIN]
 Json = Any  # the OpenAPI document is free JSON
 
 
+def openapi_text() -> str:
+    """The document that the server gives at /openapi.json, so that a change of it is reviewed."""
+    document = create_app(ServerSettings()).openapi()
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
 def api_sections() -> Iterator[str]:
     app = create_app(ServerSettings())
     document = app.openapi()
-    needed = dict(scopes(app))
+    needed = dict(scopes())
     shown: dict[str, str] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -33,23 +38,13 @@ def api_sections() -> Iterator[str]:
             yield from section(document, call, operation, scope, shown)
 
 
-def scopes(app: FastAPI) -> Iterator[tuple[tuple[str, str], str]]:
+def scopes() -> Iterator[tuple[tuple[str, str], str]]:
     """((method, path), strongest scope that one of its dependencies asks for)."""
-    for route in api_routes(app.routes):
+    for route in openapi.api_routes(routes.router().routes):
         asked = [scope for scope in STRENGTH if scope in asked_for(route.dependant)]
         for method in route.methods:
             for path in (route.path_format, PREFIX + route.path_format):
                 yield (method, path), str(asked[-1]) if asked else "none"
-
-
-def api_routes(routes: Iterable[Any]) -> Iterator[APIRoute]:
-    """All routes with a summary; newer versions of FastAPI keep routers as they were included."""
-    for route in routes:
-        if isinstance(route, APIRoute):
-            if route.include_in_schema:
-                yield route
-        else:
-            yield from api_routes(getattr(getattr(route, "original_router", None), "routes", ()))
 
 
 def asked_for(dependant: Any) -> set[Scope]:

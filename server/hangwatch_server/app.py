@@ -39,16 +39,18 @@ def create_app(settings: ServerSettings, origins: Mapping[str, str] | None = Non
         version=hangwatch_server.__version__,
         description=DESCRIPTION,
         lifespan=_life,
+        generate_unique_id_function=lambda route: route.name,
         docs_url=None,  # both viewers load scripts from a CDN
         redoc_url=None,
     )
     app.state.settings = settings
     app.state.origins = origins or {}
-    app.include_router(routes.router())
+    api = routes.router()
+    app.include_router(api)
     app.include_router(agents.router)
     pages.install(app)
     problems.install(app)
-    openapi.install(app)
+    openapi.install(app, api)
     app.add_middleware(etags.ETags)
     app.add_middleware(envelope.Envelope)  # added last: it wraps all others
     return app

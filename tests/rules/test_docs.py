@@ -74,6 +74,12 @@ def test_reference_page_is_what_the_code_says(path: Path, generator: ModuleType)
     assert written == generator.updated(written), "run: python docs/reference/generate.py"
 
 
+def test_committed_openapi_document_is_what_the_server_says(generator: ModuleType) -> None:
+    written = (REFERENCE / "openapi.json").read_text(encoding="utf-8")
+
+    assert written == generator.rest.openapi_text(), "run: python docs/reference/generate.py"
+
+
 @pytest.mark.parametrize("item", SETTINGS)
 def test_setting_is_explained_with_a_reason_for_its_default(
     item: dataclasses.Field[object],

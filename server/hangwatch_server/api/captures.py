@@ -132,7 +132,7 @@ async def capture(
     house: deps.House,
     stopping: deps.Stopping,
     capture_id: str,
-    wait: Annotated[str, Query(max_length=20, examples=["10s"])] = "0s",
+    wait: fields.Wait = "0s",
 ) -> model.Capture:
     wait_s = durations.seconds(wait, longest_s=LONGEST_WAIT_S)
     if wait_s > 0:

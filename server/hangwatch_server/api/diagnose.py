@@ -14,9 +14,11 @@ _FORM = {
             "multipart/form-data": {
                 "schema": {
                     "type": "object",
+                    "required": ["files"],
                     "properties": {
                         "files": {
                             "type": "array",
+                            "minItems": 1,
                             "items": {"type": "string", "format": "binary"},
                             "description": "The number in a file's name is its rank.",
                         }

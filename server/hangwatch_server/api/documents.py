@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from hangwatch_agent import wire
 from hangwatch_server import model
+from hangwatch_server.api import fields
 from hangwatch_server.db import tokens
 from hangwatch_server.security import Scope
 
@@ -33,6 +34,7 @@ class CaptureRequest(Body):
         max_length=10_000,
         description="Rank range; absent for all ranks.",
         examples=["0-3,7"],
+        json_schema_extra=fields.RANGE,
     )
     kinds: tuple[wire.CaptureKind, ...] = Field(
         default=(wire.CaptureKind.STACKS,),
@@ -57,7 +59,9 @@ class NewComment(Body):
 
 
 class Snooze(Body):
-    for_: str | None = Field(default=None, alias="for", examples=["1h"])
+    for_: str | None = Field(
+        default=None, alias="for", examples=["1h"], json_schema_extra=fields.DURATION
+    )
     until: datetime | None = Field(default=None, description="With time zone.")
     until_job_ends: bool = Field(default=False, description="And 30 days at the latest.")
 
@@ -79,7 +83,12 @@ class TokenRequest(Body):
     node: Name | None = Field(
         default=None, description="The node that an agent's token speaks for."
     )
-    expires_in: str | None = Field(default=None, examples=["90d"], description="Absent for never.")
+    expires_in: str | None = Field(
+        default=None,
+        examples=["90d"],
+        description="Absent for never.",
+        json_schema_extra=fields.DURATION,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

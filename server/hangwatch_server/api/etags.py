@@ -1,4 +1,5 @@
-"""ETag and 304 for every complete JSON or text answer to a GET of the API, by a hash of its body.
+"""ETag and 304 for every complete JSON or text answer to a GET of the API, by a hash of its body;
+and HEAD, which is a GET whose body stays here.
 
 The answer is still computed; what is saved is the transfer, and the client's own work. Streams and
 files pass through: static files bring their own ETag.
@@ -7,11 +8,13 @@ files pass through: static files bring their own ETag.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PREFIX = "/api/"
+EVENTS = "/api/v1/events"  # a stream, of which there is no head
 _TYPES = ("application/json", "text/plain")
 _NOT_FOR_304 = ("content-length", "content-type")
 
@@ -23,16 +26,18 @@ class ETags:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "GET" or not _is_api(scope["path"]):
+        if scope["type"] != "http" or not _is_read(scope):
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get("if-none-match", "")
-        await self._app(scope, receive, _Hashed(send, given).send)
+        hashed = _Hashed(send, given, is_head=scope["method"] == "HEAD")
+        await self._app({**scope, "method": "GET"}, receive, hashed.send)
 
 
 class _Hashed:
-    def __init__(self, send: Send, given: str) -> None:
+    def __init__(self, send: Send, given: str, *, is_head: bool) -> None:
         self._send = send
+        self._is_head = is_head
         self._given = {text.strip().removeprefix("W/") for text in given.split(",")}
         self._start: Message | None = None
         self._body: list[bytes] = []
@@ -59,7 +64,17 @@ class _Hashed:
             for name in _NOT_FOR_304:
                 del headers[name]
         await self._send(start)
-        await self._send({"type": "http.response.body", "body": body})
+        await self._send({"type": "http.response.body", "body": b"" if self._is_head else body})
+
+
+def has_etag(path: str, media_types: Iterable[str]) -> bool:
+    """Whether a complete answer to a GET of this path has an ETag, by its media types."""
+    return _is_api(path) and any(one.startswith(_TYPES) for one in media_types)
+
+
+def _is_read(scope: Scope) -> bool:
+    is_endless = scope["path"] == EVENTS and scope["method"] == "HEAD"
+    return scope["method"] in ("GET", "HEAD") and _is_api(scope["path"]) and not is_endless
 
 
 def _is_api(path: str) -> bool:

@@ -6,6 +6,29 @@ from typing import Annotated
 
 from fastapi import Query
 
+# As clients may check them; what does not follow them is refused in better words by its reader.
+DURATION = {"pattern": r"^\s*\d{1,9}(\.\d{1,3})?(ms|s|m|h|d)?\s*$"}
+RANGE = {"pattern": r"^[0-9,:\s-]*$"}
+CURSOR = {"pattern": r"^[A-Za-z0-9_-]+$"}
+
+Wait = Annotated[
+    str,
+    Query(
+        max_length=20,
+        description="At most 2m.",
+        examples=["30s"],
+        json_schema_extra=DURATION,
+    ),
+]
+Ranks = Annotated[
+    str,
+    Query(
+        max_length=10_000,
+        description="Rank range; absent for all.",
+        examples=["0-3,7"],
+        json_schema_extra=RANGE,
+    ),
+]
 Native = Annotated[
     bool, Query(description="With C and C++ frames, where the capture was asked to take them.")
 ]

@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse
 
 import hangwatch_server
 from hangwatch_server import metrics
-from hangwatch_server.api import deps, examples
+from hangwatch_server.api import deps, examples, openapi
 from hangwatch_server.errors import HangwatchError
 
 READY_TIMEOUT_S = 3
@@ -80,7 +80,8 @@ def _background(house: deps.House) -> str:
     dependencies=[deps.READ],
     response_class=PlainTextResponse,
     summary="The server's own numbers for Prometheus",
-    responses=examples.text("# TYPE hangwatch_jobs gauge\nhangwatch_jobs 3\n"),
+    responses=examples.text("# TYPE hangwatch_jobs gauge\nhangwatch_jobs 3\n")
+    | openapi.needs_token(),
 )
 async def prometheus() -> Response:
     return Response(metrics.render(), media_type=metrics.CONTENT_TYPE)

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from hangwatch_server import durations, model
-from hangwatch_server.api import deps, examples, paging
+from hangwatch_server.api import deps, examples, fields, paging
 from hangwatch_server.db import audit
 from hangwatch_server.db import jobs as job_rows
 from hangwatch_server.errors import ConflictError
@@ -74,7 +74,7 @@ async def hold(
     stopping: deps.Stopping,
     _: deps.Operator,
     job_id: str,
-    wait: Annotated[str, Query(alias="timeout", max_length=20, examples=["30s"])] = "30s",
+    wait: Annotated[fields.Wait, Query(alias="timeout")] = "30s",
 ) -> model.Hold:
     timeout_s = durations.seconds(wait, longest_s=LONGEST_HOLD_S)
     held = await deps.unless_stopping(stopping, house.watch.hold(job_id, timeout_s))

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
 from hangwatch_server import security
-from hangwatch_server.api import deps
+from hangwatch_server.api import deps, openapi
 from hangwatch_server.pages.login import is_local, login_page
 from hangwatch_server.security import secret_text, sessions
 
@@ -23,13 +23,18 @@ router = APIRouter(tags=["sessions"])
     summary="Exchange a token for a session cookie and go on to `next`",
     responses={
         303: {"description": "To `next`."},
-        401: {"description": "The login page again, as HTML, with the reason."},
+        401: {
+            "description": "The login page again, as HTML, with the reason.",
+            "content": {"text/html": {"schema": {"type": "string"}}},
+        },
+        403: openapi.error("The form was sent by another site."),
+        422: openapi.error("A part of the request cannot be read."),
     },
 )
 async def login(
     request: Request,
     house: deps.House,
-    token: Annotated[str, Form(max_length=secret_text.MAX_CHARS, examples=["hw_…"])],
+    token: Annotated[str, Form(min_length=1, max_length=secret_text.MAX_CHARS, examples=["hw_…"])],
     next: Annotated[
         str, Form(max_length=2000, description="Where to go then: a path of this server.")
     ] = "/",
@@ -59,7 +64,7 @@ async def login(
     response_class=RedirectResponse,
     summary="End the session",
     dependencies=[Depends(security.require("read"))],
-    responses={303: {"description": "To the login page."}},
+    responses={303: {"description": "To the login page."}} | openapi.needs_token(),
 )
 async def logout() -> RedirectResponse:
     response = RedirectResponse("/login", 303)

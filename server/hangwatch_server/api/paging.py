@@ -8,12 +8,18 @@ from typing import Annotated, Generic, TypeVar
 from fastapi import Query, Request, Response
 from pydantic import BaseModel, Field
 
+from hangwatch_server.api import fields
+
 T = TypeVar("T")
 
 Limit = Annotated[int, Query(ge=1, le=500, description="How many items a page has at most.")]
 Cursor = Annotated[
     str | None,
-    Query(max_length=200, description="`next` of the page before; absent for the first."),
+    Query(
+        max_length=200,
+        description="`next` of the page before; absent for the first.",
+        json_schema_extra=fields.CURSOR,
+    ),
 ]
 # Rank and group lists come from memory as a whole; pages are for clients that want them.
 LongLimit = Annotated[int, Query(ge=1, le=200_000, description="How many items a page has.")]

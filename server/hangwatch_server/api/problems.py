@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from hangwatch_server import durations, errors, logs, security
 from hangwatch_server.alerts import people
@@ -143,9 +144,22 @@ async def _http(request: Request, error: Exception) -> Response:
     detail = error.detail
     if error.status_code == 404:
         detail = f"there is nothing at {request.url.path}: see /openapi.json for all addresses"
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        headers["allow"] = _allowed(request, headers.get("Allow", ""))
+        detail = f"{request.method} is not for {request.url.path}: it takes {headers['allow']}"
     response = document(request, error.status_code, slug, detail)
-    response.headers.update(error.headers or {})
+    response.headers.update(headers)
     return response
+
+
+def _allowed(request: Request, named: str) -> str:
+    """All methods of this address; the framework names those of its first route alone."""
+    methods = {one.strip() for one in named.split(",") if one.strip()}
+    for template, operations in request.app.openapi()["paths"].items():
+        if compile_path(template)[0].match(request.url.path):
+            methods |= {method.upper() for method in operations}
+    return ", ".join(sorted(methods))
 
 
 def _slug(status: int) -> str:

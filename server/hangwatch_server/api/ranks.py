@@ -21,9 +21,7 @@ async def list_ranks(
     response: Response,
     house: deps.House,
     job_id: str,
-    ranks: Annotated[
-        str, Query(max_length=10_000, description="Rank range; absent for all.", examples=["0-3,7"])
-    ] = "",
+    ranks: fields.Ranks = "",
     limit: paging.LongLimit = 20_000,
     cursor: paging.Offset = None,
 ) -> paging.Page[model.RankRow]:

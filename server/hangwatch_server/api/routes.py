@@ -50,6 +50,6 @@ def router() -> APIRouter:
         events,
     ):
         everything.include_router(module.router, prefix=PREFIX, responses=openapi.ERRORS)
-    everything.include_router(health.router)
-    everything.include_router(login.router)
+    for module in (health, login):
+        everything.include_router(module.router, responses=openapi.NOT_UNDERSTOOD)
     return everything

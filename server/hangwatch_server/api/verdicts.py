@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from hangwatch_server import durations, model
-from hangwatch_server.api import deps, examples
+from hangwatch_server.api import deps, examples, fields
 
 LONGEST_WAIT_S = 120
 router = APIRouter(prefix="/jobs", tags=["verdicts"], dependencies=[deps.READ])
@@ -30,7 +30,7 @@ async def verdict(
     house: deps.House,
     stopping: deps.Stopping,
     job_id: str,
-    wait: Annotated[str, Query(max_length=20, examples=["30s"])] = "0s",
+    wait: fields.Wait = "0s",
     index: Annotated[int | None, Query(ge=0, description="The index seen last.")] = None,
     format: Annotated[
         Format, Query(description="`plain` is the state alone, for scripts.")

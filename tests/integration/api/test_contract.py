@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import httpx
@@ -49,6 +51,56 @@ def test_a_bad_call_gets_a_problem_document_that_helps(
     assert problem["title"]
     assert words in problem["detail"]
     assert problem["request_id"] == answer.headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/api/v1/jobs", "GET"),
+        ("GET", "/api/v1/jobs/x/hold", "POST"),
+        ("PUT", "/api/v1/tokens", "GET"),
+        ("DELETE", "/healthz", "GET"),
+    ],
+)
+def test_a_method_that_an_address_does_not_know_is_refused_with_those_it_does(
+    admin: httpx.Client, method: str, path: str, allowed: str
+) -> None:
+    answer = admin.request(method, path)
+
+    assert answer.status_code == 405
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["type"] == "urn:hangwatch:method-not-allowed"
+    assert allowed in answer.headers["allow"]
+    assert allowed in answer.json()["detail"]
+
+
+def test_every_get_of_the_api_can_be_asked_by_head(admin: httpx.Client) -> None:
+    whole = admin.get("/api/v1/tokens")
+    head = admin.head("/api/v1/tokens")
+
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["etag"] == whole.headers["etag"]
+    assert head.headers["content-length"] == str(len(whole.content))
+
+
+@pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/v1/audit", "/api/v1/tokens"])
+def test_every_time_is_rfc_3339_with_a_zone(admin: httpx.Client, live_job: str, path: str) -> None:
+    found = list(_times(admin.get(path).json()))
+
+    assert found
+    for text in found:
+        assert datetime.fromisoformat(text).tzinfo is not None
+
+
+def _times(value: Any, name: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _times(inner, key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _times(inner, name)
+    elif value is not None and (name in ("at", "since") or name.endswith(("_at", "_seen"))):
+        yield value
 
 
 def test_a_request_id_of_the_caller_is_kept(admin: httpx.Client) -> None:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from hangwatch_agent import wire
-from hangwatch_server import logs
+from hangwatch_server import logs, quotas
 from hangwatch_server.actions.hook import Hook
 from hangwatch_server.alerts.guard import Guard, read_allowed
 from hangwatch_server.alerts.monitor import Senses
@@ -152,6 +152,7 @@ def _build(
         outgoing=outgoing,
         senders=senders,
         alerts=alerts,
+        quotas=quotas.of(settings),
     )
     return services, loop
 

@@ -102,6 +102,12 @@ http_requests = Counter(
     ["status"],
     registry=registry,
 )
+calls_refused = Counter(
+    "hangwatch_calls_refused_total",
+    "Calls that found all places taken, by what they would have held open.",
+    ["what"],
+    registry=registry,
+)
 
 alerts_sent = Counter(
     "hangwatch_alerts_sent_total",

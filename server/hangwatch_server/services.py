@@ -14,6 +14,7 @@ from hangwatch_server.captures.service import Captures
 from hangwatch_server.clock import Clock
 from hangwatch_server.db.engine import Database
 from hangwatch_server.ingest.hub import Hub
+from hangwatch_server.quotas import Quotas
 from hangwatch_server.security import Authenticator
 from hangwatch_server.settings import ServerSettings
 from hangwatch_server.watch.view import Watch
@@ -36,3 +37,4 @@ class Services:
     outgoing: Outgoing
     senders: Senders
     alerts: Alerts
+    quotas: Quotas

@@ -1,5 +1,6 @@
-"""Files that a person hands to the server: taken out of a multipart request within limits, read in
-a thread, one request at a time, and kept nowhere.
+"""Files that a person hands to the server: one request at a time is taken out of its multipart body
+within limits, read in a thread, and kept nowhere. Whoever has to wait is told so before his files
+travel.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from hangwatch_server.security import Caller, ForbiddenError
 
 MAX_FILES = 1000
 MAX_NAME = 400
+GIVE_S = 120.0  # for the files to arrive: a slow line must not keep the turn for ever
 READ_S = 20.0  # beyond it the rest is left unread: the server has jobs to watch
 # Reading holds the interpreter's lock most of the time: a second reader would starve the watch.
 _turn = threading.Lock()
@@ -41,21 +43,31 @@ async def report(request: Request, caller: Caller) -> Report:
             "files are read for who may operate: sign in with a token made with `hangwatch token "
             "create --scope operate`, or run `hangwatch diagnose FILE…`, which needs no server"
         )
-    files = await _files(request)
-    if not files:
-        raise UploadError("no file came with the request: choose recorder dumps or other files")
-    return await asyncio.to_thread(_examine, files)
+    if not _turn.acquire(blocking=False):
+        raise ConflictError("other files are being read just now: try again in a few seconds")
+    try:
+        files = await _files(request)
+        if not files:
+            raise UploadError("no file came with the request: choose recorder dumps or other files")
+        return await asyncio.to_thread(_examine, files)
+    finally:
+        _turn.release()
 
 
 async def _files(request: Request) -> list[File]:
     try:
-        async with request.form(max_files=MAX_FILES) as form:
+        async with asyncio.timeout(GIVE_S), request.form(max_files=MAX_FILES) as form:
             given = [item for _, item in form.multi_items() if isinstance(item, UploadFile)]
             return [
                 File(name=item.filename[-MAX_NAME:], data=await item.read())
                 for item in given
                 if item.filename
             ]
+    except TimeoutError as error:
+        raise UploadError(
+            f"the files did not arrive within {GIVE_S:.0f} s: `hangwatch diagnose FILE…` "
+            "needs no server"
+        ) from error
     except HTTPException as error:
         if error.status_code == 413:
             raise
@@ -66,10 +78,5 @@ async def _files(request: Request) -> list[File]:
 
 
 def _examine(files: list[File]) -> Report:
-    if not _turn.acquire(blocking=False):
-        raise ConflictError("other files are being read just now: try again in a few seconds")
-    try:
-        end_s = time.monotonic() + READ_S
-        return offline.examine(files, datetime.now(UTC), may_go_on=lambda: time.monotonic() < end_s)
-    finally:
-        _turn.release()
+    end_s = time.monotonic() + READ_S
+    return offline.examine(files, datetime.now(UTC), may_go_on=lambda: time.monotonic() < end_s)

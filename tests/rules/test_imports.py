@@ -41,6 +41,7 @@ READERS = {
 LIVING = {"actions", "alerts", "offline", "incidents", "captures", "ingest", "watch", "security"}
 DOORS = {
     "offline_command",
+    "quotas",
     "uploads",
     "api",
     "pages",

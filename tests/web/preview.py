@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from fastapi import FastAPI, Request, Response
 from tests.web import hangs, making, preview_admin, preview_alerts, scenes
 
-from hangwatch_server import diagnose, model, ranges, security
+from hangwatch_server import diagnose, model, quotas, ranges, security
 from hangwatch_server.api import problems
 from hangwatch_server.bus import MemoryBus
 from hangwatch_server.db import audit
@@ -230,6 +230,7 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
         tokens=preview_admin.SceneTokens(OPERATOR_HASH),
         settings=ServerSettings(retention_days=14.0),
         senders=None,
+        quotas=quotas.of(ServerSettings()),
     )
     for name, function in {
         "find": _find,

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from hangwatch_server import durations, model, ranges
-from hangwatch_server.api import deps, documents, examples, fields, once, paging
+from hangwatch_server.api import deps, documents, examples, fields, once, openapi, paging
 from hangwatch_server.db import audit
 
 LONGEST_WAIT_S = 120
@@ -126,17 +126,19 @@ async def capture_chrome_trace(
 @router.get(
     "/captures/{capture_id}",
     summary="One capture and its parts; `wait` returns when it is finished",
-    responses=examples.of(examples.CAPTURE),
+    responses=examples.of(examples.CAPTURE) | openapi.TOO_MANY,
 )
 async def capture(
     house: deps.House,
     stopping: deps.Stopping,
+    caller: deps.Reader,
     capture_id: str,
     wait: fields.Wait = "0s",
 ) -> model.Capture:
     wait_s = durations.seconds(wait, longest_s=LONGEST_WAIT_S)
     if wait_s > 0:
-        await deps.unless_stopping(stopping, house.captures.wait(capture_id, wait_s))
+        with house.quotas.waiting.place(caller.name):
+            await deps.unless_stopping(stopping, house.captures.wait(capture_id, wait_s))
     return await house.captures.get(capture_id)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
@@ -26,6 +26,21 @@ ADMIN = Depends(security.require("admin"))
 Reader = Annotated[security.Caller, READ]
 Operator = Annotated[security.Caller, OPERATE]
 Admin = Annotated[security.Caller, ADMIN]
+
+
+async def _stream_place(house: House, caller: Reader) -> AsyncIterator[None]:
+    with house.quotas.streams.place(caller.name):
+        yield
+
+
+async def _bundle_place(house: House, caller: Reader) -> AsyncIterator[None]:
+    with house.quotas.bundles.place(caller.name):
+        yield
+
+
+# Held until the answer is sent.
+STREAM_PLACE = Depends(_stream_place)
+BUNDLE_PLACE = Depends(_bundle_place)
 
 
 def stopping_of(request: Request) -> asyncio.Event:

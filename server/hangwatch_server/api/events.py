@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from hangwatch_server.api import deps, examples
+from hangwatch_server.api import deps, examples, openapi
 
 # A stream ends now and then, and the browser opens another: so a revoked token does not listen on.
 LONGEST_STREAM_S = 900
@@ -24,10 +24,12 @@ Subject = Annotated[
 @router.get(
     "/events",
     response_class=EventSourceResponse,
+    dependencies=[deps.STREAM_PLACE],
     summary="Server-sent events: which job, incident, capture or node changed",
     responses=examples.text(
         'event: job\ndata: {"job": "b3f1c07a9d24"}\n', media_type="text/event-stream"
-    ),
+    )
+    | openapi.TOO_MANY,
 )
 async def events(
     house: deps.House, job: Subject = None, incident: Subject = None, capture: Subject = None
@@ -47,4 +49,5 @@ def _topics(job: str | None, incident: str | None, capture: str | None) -> tuple
     """Without a filter, all that lists show: any job, any node."""
     chosen = (("job", job), ("incident", incident), ("capture", capture))
     topics = tuple(f"{kind}:{name}" for kind, name in chosen if name)
+    topics += (f"verdict:{job}",) if job else ()
     return topics or ("jobs", "nodes")

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from hangwatch_server import durations, model
-from hangwatch_server.api import deps, examples, fields, paging
+from hangwatch_server.api import deps, examples, fields, openapi, paging
 from hangwatch_server.db import audit
 from hangwatch_server.db import jobs as job_rows
 from hangwatch_server.errors import ConflictError
@@ -67,15 +67,16 @@ async def timeline(house: deps.House, job_id: str) -> tuple[model.TimelinePoint,
 @router.post(
     "/{job_id}/hold",
     summary="Wait until the evidence of a hang is stored, or time is up",
-    responses=examples.of(examples.HOLD),
+    responses=examples.of(examples.HOLD) | openapi.TOO_MANY,
 )
 async def hold(
     house: deps.House,
     stopping: deps.Stopping,
-    _: deps.Operator,
+    caller: deps.Operator,
     job_id: str,
     wait: Annotated[fields.Wait, Query(alias="timeout")] = "30s",
 ) -> model.Hold:
     timeout_s = durations.seconds(wait, longest_s=LONGEST_HOLD_S)
-    held = await deps.unless_stopping(stopping, house.watch.hold(job_id, timeout_s))
+    with house.quotas.waiting.place(caller.name):
+        held = await deps.unless_stopping(stopping, house.watch.hold(job_id, timeout_s))
     return held if held is not None else await house.watch.hold(job_id, 0)

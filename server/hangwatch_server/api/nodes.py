@@ -21,6 +21,6 @@ async def list_nodes(
     return paging.slice_of(request, response, await house.watch.nodes(), limit, cursor)
 
 
-@router.get("/{name}", summary="One node", responses=examples.of(examples.NODE))
+@router.get("/{name:path}", summary="One node", responses=examples.of(examples.NODE))
 async def node(house: deps.House, name: str) -> model.NodeRow:
     return await house.watch.node(name)

@@ -1,6 +1,7 @@
 """The small interface behind which events travel, ready for a shared bus beside that in memory.
 
-Topics: "jobs", "job:<id>", "incident:<id>", "capture:<id>", "nodes".
+Topics: "jobs", "job:<id>", "verdict:<id>" (its index has risen), "incident:<id>", "capture:<id>",
+"nodes".
 """
 
 from __future__ import annotations

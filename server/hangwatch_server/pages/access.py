@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -17,6 +18,12 @@ def services_of(request: Request) -> Services:
     return services
 
 
+def caller_of(request: Request) -> str:
+    """Name of whoever was let in: what counts as one reader."""
+    caller: security.Caller = request.state.caller
+    return caller.name
+
+
 House = Annotated[Services, Depends(services_of)]
 READ = Depends(security.require("read"))
 OPERATE = Depends(security.require("operate"))
@@ -24,3 +31,11 @@ ADMIN = Depends(security.require("admin"))
 Admin = Annotated[security.Caller, ADMIN]
 Operator = Annotated[security.Caller, OPERATE]
 Reader = Annotated[security.Caller, READ]
+
+
+async def _bundle_place(house: House, caller: Reader) -> AsyncIterator[None]:
+    with house.quotas.bundles.place(caller.name):
+        yield
+
+
+BUNDLE_PLACE = Depends(_bundle_place)  # held until the answer is sent

@@ -22,12 +22,14 @@ _STATUS: tuple[tuple[type[errors.HangwatchError], int], ...] = (
     (BadChannelError, 422),
     (errors.BadRangeError, 422),
     (errors.ConflictError, 409),
+    (errors.TooManyError, 429),
     (errors.DatabaseError, 503),
     (errors.HangwatchError, 400),
 )
 _NEXT = {
     403: "Sign in with a token that has the scope, then come back to this page.",
     404: "Jobs, captures and incidents are removed when their retention is over.",
+    429: "Wait a few seconds, then reload the page.",
     500: "The server's log has the details under this time. Reload the page to try again.",
     503: "Hangwatch tries again by itself. Check that Postgres runs, then reload the page.",
 }
@@ -35,6 +37,7 @@ _TITLES = {
     403: "Not allowed",
     404: "Not found",
     409: "Too late",
+    429: "Too many at a time",
     422: "Not understood",
     500: "A defect of Hangwatch",
     503: "The database cannot be reached",

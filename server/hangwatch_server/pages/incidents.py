@@ -71,7 +71,7 @@ async def incident_moments(house: access.House, incident_id: str) -> tuple[Momen
     return await moment_rows.of_incident(house.db, incident_id)
 
 
-@router.get("/incidents/{incident_id}/bundle.zip")
+@router.get("/incidents/{incident_id}/bundle.zip", dependencies=[access.BUNDLE_PLACE])
 async def incident_bundle(house: access.House, incident_id: str) -> Response:
     return await bundles.response(house, await find(house, incident_id))
 

@@ -15,7 +15,8 @@ from fastapi.responses import StreamingResponse
 
 from hangwatch_server.bus import Subscription
 from hangwatch_server.errors import DatabaseError, HangwatchError
-from hangwatch_server.pages import packing, pieces, render
+from hangwatch_server.pages import access, packing, pieces, render
+from hangwatch_server.pages.held import HeldResponse
 from hangwatch_server.services import Services
 
 # A person cannot read faster, and a thousand ranks can change in one second.
@@ -51,10 +52,11 @@ def stream(
     """
     messages = _messages(request, services.bus.subscribe(topics), name, values, beside)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no", "vary": "accept-encoding"}
+    place = services.quotas.streams.place(access.caller_of(request))
     if not packing.is_wanted(request):
-        return StreamingResponse(messages, media_type=_MEDIA_TYPE, headers=headers)
+        return HeldResponse(place, messages, media_type=_MEDIA_TYPE, headers=headers)
     headers["content-encoding"] = "gzip"
-    return StreamingResponse(packing.packed(messages), media_type=_MEDIA_TYPE, headers=headers)
+    return HeldResponse(place, packing.packed(messages), media_type=_MEDIA_TYPE, headers=headers)
 
 
 def message(text: str, event: str = "", name: str = "") -> str:
@@ -70,7 +72,8 @@ async def _messages(
     values: Values,
     beside: Beside | None,
 ) -> AsyncIterator[str]:
-    yield f"retry: {RETRY_MS}\n\n"
+    # Part of the first message: htmx reads it of none that holds nothing else.
+    head = f"retry: {RETRY_MS}\n"
     sieve = pieces.Sieve()
     loop = asyncio.get_running_loop()
     end_s = loop.time() + LONGEST_STREAM_S
@@ -87,8 +90,11 @@ async def _messages(
             if found is not None:
                 told, held = beside(found) if beside else ("", "")
                 if told:
-                    yield message(told, "data", held)
-                yield _fresh(sieve.changed(render.fragment(request, name, found), loop.time()))
+                    yield head + message(told, "data", held)
+                    head = ""
+                fragment = render.fragment(request, name, found)
+                yield head + _fresh(sieve.changed(fragment, loop.time()))
+                head = ""
             await asyncio.sleep(pause_s(loop.time() - begun_s))
             if not await _wait(subscription):
                 return

@@ -66,13 +66,13 @@ async def list_live(
     )
 
 
-@router.get("/nodes/{name}/live")
+@router.get("/nodes/{name:path}/live")
 async def node_live(request: Request, house: access.House, name: str) -> Response:
     await house.watch.node(name)
     return live.stream(request, house, TOPICS, "node", lambda _: _values(house, name))
 
 
-@router.get("/nodes/{name}")
+@router.get("/nodes/{name:path}")
 async def node(request: Request, house: access.House, name: str) -> Response:
     return render.page(request, "node", await _values(house, name))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hangwatch_server.settings.actions import ActionSettings
 from hangwatch_server.settings.alerts import AlertSettings
+from hangwatch_server.settings.calls import CallLimits
 from hangwatch_server.settings.detection import DetectionLimits, setting
 from hangwatch_server.settings.outgoing import OutgoingSettings
 
@@ -24,7 +25,9 @@ def default_data_dir() -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerSettings(DetectionLimits, ActionSettings, AlertSettings, OutgoingSettings):
+class ServerSettings(
+    CallLimits, DetectionLimits, ActionSettings, AlertSettings, OutgoingSettings
+):
     """What one server process needs to know."""
 
     host: str = field(

@@ -209,6 +209,9 @@ class Ledger:
             index=watched.draft.index,
         )
         self._bus.publish("jobs", {"job": watched.id})
+        self._bus.publish(
+            f"verdict:{watched.id}", {"job": watched.id, "index": str(watched.draft.index)}
+        )
 
     async def _save(self, watched: Watched, now_s: float) -> None:
         processes = self._board.processes(watched.id)

@@ -41,7 +41,9 @@ from hangwatch_server.watch.tabled import Tabled
 from hangwatch_server.watch.watched import Watched
 
 LONGEST_WAIT_S = 120.0
-# Bounds a wait on events of which one may have been dropped.
+# Bound a wait on events of which one may have been dropped. Many wait long for a verdict, of which
+# every change is told; few hold, and what they wait for has no event of its own.
+RECHECK_VERDICT_S = 5.0
 RECHECK_S = 1.0
 _UNSEEN = "No agent reports this job now; this is what was known last."
 _HOLDS = (State.SUSPECTED, State.HUNG, State.FAILED)
@@ -130,14 +132,14 @@ class Watch:
 
     async def verdict(self, job_id: str, *, index: int | None = None, wait_s: float = 0) -> Verdict:
         """The verdict now or, if `index` is the present one, when it changes or time is up."""
-        with self._bus.subscribe((f"job:{job_id}",)) as changes:
+        with self._bus.subscribe((f"verdict:{job_id}",)) as changes:
             verdict = (await self.job(job_id)).verdict
             end_s = self._clock.monotonic_s() + min(wait_s, LONGEST_WAIT_S)
             while index is not None and verdict.index == index:
                 left_s = end_s - self._clock.monotonic_s()
                 if left_s <= 0:
                     break
-                await changes.next(min(left_s, RECHECK_S))
+                await changes.next(min(left_s, RECHECK_VERDICT_S))
                 verdict = (await self.job(job_id)).verdict
             return verdict
 

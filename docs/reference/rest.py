@@ -62,7 +62,8 @@ def section(
 ) -> Iterator[str]:
     yield f"### `{call}`"
     yield ""
-    yield f"{operation['summary']}. Scope: {scope}."
+    more = f" {operation['description']}" if "description" in operation else ""
+    yield f"{operation['summary']}. Scope: {scope}.{more}"
     yield ""
     fields = [*parameters(document, operation), *body_fields(document, operation)]
     if fields:

@@ -26,7 +26,8 @@ class SyntheticAgent:
     node: str
     launch: wire.Launch = LAUNCH
     is_gone: bool = False  # rank 1's process is gone without a cause, and rank 0 waits for it
-    is_ended: bool = False  # every rank's process ended with exit code 0
+    is_ended: bool = False  # every rank's process ended with this exit code
+    exit_code: int = 0
     stop: threading.Event = field(default_factory=threading.Event)
     number: int = 0
     gone_at: int = 0  # number of the heartbeat before which rank 1 went
@@ -70,7 +71,7 @@ class SyntheticAgent:
         is_gone = self.is_ended or (self.is_gone and rank == 1)
         process = wire.ProcessFacts(
             state="gone" if is_gone else "S",
-            exit_code=0 if self.is_ended else None,
+            exit_code=self.exit_code if self.is_ended else None,
             main_cpu_share=0.0,
         )
         is_stalled = self.gone_at > 0
@@ -101,7 +102,7 @@ class SyntheticAgent:
             script="train.py",
             step=seq,
             is_initialised=True,
-            is_destroyed=self.is_ended,
+            is_destroyed=self.is_ended and self.exit_code == 0,
             groups=(beat,),
         )
 

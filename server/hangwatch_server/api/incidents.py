@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 
 from hangwatch_server import durations, model
-from hangwatch_server.api import deps, documents, examples, fields, once, openapi, paging
+from hangwatch_server.api import deps, documents, examples, fields, once, openapi, paging, plain
 from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.db import moments as moment_rows
@@ -26,7 +26,14 @@ router = APIRouter(
 )
 
 
-@router.get("", summary="List incidents, newest first", responses=examples.page(examples.INCIDENT))
+@router.get(
+    "",
+    response_model=paging.Page[model.Incident],
+    summary="List incidents, newest first",
+    responses=examples.also_plain(
+        examples.page(examples.INCIDENT), "i_7c2e\tconfirmed\tgpt-7b\tmissing_ranks\t5\tnode-b\n"
+    ),
+)
 async def list_incidents(
     request: Request,
     response: Response,
@@ -48,7 +55,9 @@ async def list_incidents(
     ] = None,
     limit: paging.Limit = 50,
     cursor: paging.Cursor = None,
-) -> paging.Page[model.Incident]:
+    format: plain.Lines = plain.Format.JSON,
+) -> paging.Page[model.Incident] | Response:
+    """As text: id, state, job, kind, culprits, their nodes."""
     rows, after = await incident_rows.list_page(
         house.db,
         states=state,
@@ -59,7 +68,13 @@ async def list_incidents(
         limit=limit,
         before=cursor,
     )
-    return paging.page(request, response, rows, after)
+    page = paging.page(request, response, rows, after)
+    return plain.rows(map(_row, rows), response) if format is plain.Format.PLAIN else page
+
+
+def _row(row: model.Incident) -> tuple[object, ...]:
+    nodes = ",".join(row.culprit_nodes)
+    return row.id, row.state, row.job_name, row.kind, row.culprit_ranks, nodes
 
 
 @router.get("/{incident_id}", summary="One incident", responses=examples.of(examples.INCIDENT))

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from hangwatch_server import durations, model
-from hangwatch_server.api import deps, examples, fields, openapi, paging
+from hangwatch_server.api import deps, examples, fields, openapi, paging, plain
 from hangwatch_server.db import audit
 from hangwatch_server.db import jobs as job_rows
 from hangwatch_server.errors import ConflictError
@@ -16,7 +16,14 @@ LONGEST_HOLD_S = 120
 router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[deps.READ])
 
 
-@router.get("", summary="List jobs, newest first", responses=examples.page(examples.JOB))
+@router.get(
+    "",
+    response_model=paging.Page[model.Job],
+    summary="List jobs, newest first",
+    responses=examples.also_plain(
+        examples.page(examples.JOB), "b3f1c07a9d24\thung\tgpt-7b\t8/8\t5\tRank 5 …\n"
+    ),
+)
 async def list_jobs(
     request: Request,
     response: Response,
@@ -25,9 +32,18 @@ async def list_jobs(
     q: Annotated[str, Query(max_length=200, description="Part of the name or id.")] = "",
     limit: paging.Limit = 50,
     cursor: paging.Cursor = None,
-) -> paging.Page[model.Job]:
+    format: plain.Lines = plain.Format.JSON,
+) -> paging.Page[model.Job] | Response:
+    """As text: id, state, name, ranks reporting, culprits, summary."""
     jobs, after = await house.watch.jobs(state=state, query=q, limit=limit, cursor=cursor)
-    return paging.page(request, response, jobs, after)
+    page = paging.page(request, response, jobs, after)
+    return plain.rows(map(_row, jobs), response) if format is plain.Format.PLAIN else page
+
+
+def _row(job: model.Job) -> tuple[object, ...]:
+    ranks = f"{job.reporting}/{job.world_size}"
+    verdict = job.verdict
+    return job.id, job.state, job.name, ranks, verdict.culprit_ranks, verdict.summary
 
 
 @router.get(

@@ -5,20 +5,32 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from hangwatch_server import model
-from hangwatch_server.api import deps, examples, paging
+from hangwatch_server.api import deps, examples, paging, plain
 
 router = APIRouter(prefix="/nodes", tags=["nodes"], dependencies=[deps.READ])
 
 
-@router.get("", summary="List nodes by name", responses=examples.page(examples.NODE))
+@router.get(
+    "",
+    response_model=paging.Page[model.NodeRow],
+    summary="List nodes by name",
+    responses=examples.also_plain(examples.page(examples.NODE), "node-b\tlive\t4\tprobe\t1\n"),
+)
 async def list_nodes(
     request: Request,
     response: Response,
     house: deps.House,
     limit: paging.LongLimit = 5_000,
     cursor: paging.Offset = None,
-) -> paging.Page[model.NodeRow]:
-    return paging.slice_of(request, response, await house.watch.nodes(), limit, cursor)
+    format: plain.Lines = plain.Format.JSON,
+) -> paging.Page[model.NodeRow] | Response:
+    """As text: name, link, ranks, depth, incidents in 30 days."""
+    page = paging.slice_of(request, response, await house.watch.nodes(), limit, cursor)
+    return plain.rows(map(_row, page.items), response) if format is plain.Format.PLAIN else page
+
+
+def _row(node: model.NodeRow) -> tuple[object, ...]:
+    return node.name, node.link, node.ranks, node.depth, node.incidents_30d
 
 
 @router.get("/{name:path}", summary="One node", responses=examples.of(examples.NODE))

@@ -7,14 +7,20 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from hangwatch_server import model, ranges
-from hangwatch_server.api import deps, documents, examples, fields, paging
+from hangwatch_server.api import deps, documents, examples, fields, paging, plain
 from hangwatch_server.db import captures as capture_rows
 
 router = APIRouter(prefix="/jobs", tags=["ranks"], dependencies=[deps.READ])
 
 
 @router.get(
-    "/{job_id}/ranks", summary="The state of each rank", responses=examples.page(examples.RANK)
+    "/{job_id}/ranks",
+    response_model=paging.Page[model.RankRow],
+    summary="The state of each rank",
+    responses=examples.also_plain(
+        examples.page(examples.RANK),
+        "5\tculprit\tnode-b\t812\tin_dataloader\ttrain.py:88 in __getitem__\n",
+    ),
 )
 async def list_ranks(
     request: Request,
@@ -24,12 +30,19 @@ async def list_ranks(
     ranks: fields.Ranks = "",
     limit: paging.LongLimit = 20_000,
     cursor: paging.Offset = None,
-) -> paging.Page[model.RankRow]:
+    format: plain.Lines = plain.Format.JSON,
+) -> paging.Page[model.RankRow] | Response:
+    """As text: rank, state, node, pid, condition, where."""
     ranges.size(ranks)  # one that cannot be read is refused, whatever the job
     rows = await house.watch.ranks(job_id)
     wanted = ranges.below(ranks, 1 + max((row.rank for row in rows), default=0))
     kept = [row for row in rows if row.rank in wanted] if ranks else rows
-    return paging.slice_of(request, response, kept, limit, cursor)
+    page = paging.slice_of(request, response, kept, limit, cursor)
+    return plain.rows(map(_row, page.items), response) if format is plain.Format.PLAIN else page
+
+
+def _row(row: model.RankRow) -> tuple[object, ...]:
+    return row.rank, row.state, row.node, row.pid, row.condition, row.where
 
 
 RankNumber = Annotated[int, Path(ge=0, lt=ranges.MAX_RANKS)]
@@ -82,7 +95,7 @@ async def depths(house: deps.House, job_id: str) -> tuple[model.DepthRow, ...]:
     summary="Why this rank waits, step by step to its culprit",
     responses=examples.of(examples.PATH),
 )
-async def path(
+async def rank_path(
     house: deps.House,
     job_id: str,
     rank: Annotated[int, Query(ge=0, lt=ranges.MAX_RANKS, description="The rank that waits.")],

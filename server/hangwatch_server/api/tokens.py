@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request, Response
 
 from hangwatch_server import durations
 from hangwatch_server.api import deps, documents, examples, once, paging
@@ -19,9 +19,15 @@ router = APIRouter(
 
 
 @router.get("", summary="List tokens, without their texts", responses=examples.page(examples.TOKEN))
-async def list_tokens(house: deps.House) -> paging.Page[documents.TokenRow]:
-    rows = await token_rows.list_all(house.db)
-    return paging.Page(items=tuple(documents.token_row(row) for row in rows))
+async def list_tokens(
+    request: Request,
+    response: Response,
+    house: deps.House,
+    limit: paging.LongLimit = 10_000,
+    cursor: paging.Offset = None,
+) -> paging.Page[documents.TokenRow]:
+    rows = [documents.token_row(row) for row in await token_rows.list_all(house.db)]
+    return paging.slice_of(request, response, rows, limit, cursor)
 
 
 @router.post(

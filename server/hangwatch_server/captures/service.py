@@ -207,6 +207,10 @@ class Captures(Record):
         """Whether a capture of this incident is finished."""
         return incident_id in self._evidence
 
+    def is_taking(self, job_id: str) -> bool:
+        """Whether a capture of this job is under way."""
+        return any(pending.capture.job == job_id for pending in self._pending.values())
+
     async def remember(self, incident_id: str) -> None:
         """Learn which captures are this incident's.
 

@@ -43,10 +43,10 @@ from hangwatch_server.watch.watched import Watched
 LONGEST_WAIT_S = 120.0
 # Bound a wait on events of which one may have been dropped. Many wait long for a verdict, of which
 # every change is told; few hold, and what they wait for has no event of its own.
-RECHECK_VERDICT_S = 5.0
+RECHECK_VERDICT_S = 15.0
 RECHECK_S = 1.0
 _UNSEEN = "No agent reports this job now; this is what was known last."
-_HOLDS = (State.SUSPECTED, State.HUNG, State.FAILED)
+_HOLDS = (State.SUSPECTED, State.HUNG)
 T = TypeVar("T")
 
 
@@ -260,13 +260,19 @@ class Watch:
                 verdict = (await self.job(job_id)).verdict
                 is_stored = self._captures.has_evidence(verdict.incident)
                 left_s = end_s - self._clock.monotonic_s()
-                if is_stored or verdict.state not in _HOLDS or left_s <= 0:
+                if is_stored or not self._may_bring_evidence(verdict) or left_s <= 0:
                     return Hold(
                         evidence_stored=is_stored or verdict.action.evidence_stored,
                         state=verdict.state,
                         incident=verdict.incident,
                     )
                 await changes.next(min(left_s, RECHECK_S))
+
+    def _may_bring_evidence(self, verdict: Verdict) -> bool:
+        """Of ranks that are gone nothing comes that is not on its way already."""
+        if verdict.state is State.FAILED:
+            return self._captures.is_taking(verdict.job)
+        return verdict.state in _HOLDS
 
     async def _tables(self, job_id: str) -> diagnose.Tables:
         """Made once for each look at the job, however many people have its page open."""

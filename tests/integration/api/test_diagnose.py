@@ -7,7 +7,7 @@ import http.client
 
 import httpx
 import pytest
-from tests.support import left_behind
+from tests.support import left_behind, waiting
 from tests.support.running_server import RunningServer
 
 from hangwatch_server.api.envelope import MAX_BODY_BYTES, UPLOAD_BYTES
@@ -57,14 +57,21 @@ def test_files_may_be_larger_than_other_requests_and_not_without_end(admin: http
 
 def _answer_to_a_stated_length(admin: httpx.Client, size: int) -> int:
     """The status that a request gets by its head alone: nothing of its body is sent."""
-    connection = http.client.HTTPConnection(str(admin.base_url.host), admin.base_url.port)
-    with contextlib.closing(connection):
-        connection.putrequest("POST", URL)
-        connection.putheader("authorization", admin.headers["authorization"])
-        connection.putheader("content-type", "multipart/form-data; boundary=files")
-        connection.putheader("content-length", str(size))
-        connection.endheaders()
+    with contextlib.closing(_opened(admin, size)) as connection:
         return connection.getresponse().status
+
+
+def _opened(admin: httpx.Client, size: int) -> http.client.HTTPConnection:
+    """A request of which the head is sent."""
+    connection = http.client.HTTPConnection(
+        str(admin.base_url.host), admin.base_url.port, timeout=60
+    )
+    connection.putrequest("POST", URL)
+    connection.putheader("authorization", admin.headers["authorization"])
+    connection.putheader("content-type", "multipart/form-data; boundary=files")
+    connection.putheader("content-length", str(size))
+    connection.endheaders()
+    return connection
 
 
 def test_a_body_that_is_no_form_is_explained(admin: httpx.Client) -> None:
@@ -72,3 +79,23 @@ def test_a_body_that_is_no_form_is_explained(admin: httpx.Client) -> None:
 
     assert answer.status_code == 400
     assert "no file came" in answer.json()["detail"]
+
+
+def test_whoever_has_to_wait_for_a_turn_is_told_before_the_files_travel(
+    api_server: RunningServer, admin: httpx.Client
+) -> None:
+    with contextlib.closing(_opened(admin, 1000)) as slow:
+        slow.send(b"--files\r\n")
+        told = waiting.until(lambda: _if_busy(admin), 60, "the turn is taken")
+        status = _answer_to_a_stated_length(admin, 1000)
+    waiting.until(
+        lambda: admin.post(URL, files=parts()).status_code == 200, 60, "the turn is free again"
+    )
+
+    assert "other files are being read" in told.json()["detail"]
+    assert status == 409
+
+
+def _if_busy(admin: httpx.Client) -> httpx.Response | None:
+    answer = admin.post(URL, files=[("files", ("x", b""))])
+    return answer if answer.status_code == 409 else None

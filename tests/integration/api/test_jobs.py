@@ -230,3 +230,61 @@ def test_events_say_which_job_changed(
         with synthetic_agent.beating(api_server.url, token, "node-event", launch):
             kinds = (line for line in lines if line.startswith("event: "))
             assert "event: jobs" in itertools.islice(kinds, 100)
+
+
+def test_a_node_with_a_slash_in_its_name_has_its_row_page_and_stream(
+    api_server: RunningServer, admin: httpx.Client
+) -> None:
+    token = api_server.new_token("agent", "rack-1/node-a")
+    launch = wire.Launch(key="launch in a rack", name="gpt-rack")
+    with synthetic_agent.beating(api_server.url, token, "rack-1/node-a", launch):
+        row = admin.get("/api/v1/nodes/rack-1/node-a")
+        page = admin.get("/nodes/rack-1%2Fnode-a")
+        with admin.stream("GET", "/nodes/rack-1/node-a/live") as stream:
+            kind = stream.headers["content-type"]
+
+    assert row.json()["name"] == "rack-1/node-a"
+    assert (page.status_code, "rack-1/node-a" in page.text) == (200, True)
+    assert kind.startswith("text/event-stream")
+
+
+def test_lists_as_text_have_a_line_per_row_and_no_empty_field(
+    admin: httpx.Client, live_job: str
+) -> None:
+    plain = {"format": "plain"}
+
+    jobs = admin.get("/api/v1/jobs", params=plain | {"q": "gpt-test"})
+    ranks = admin.get(f"/api/v1/jobs/{live_job}/ranks", params=plain | {"limit": "1"})
+    nodes = admin.get("/api/v1/nodes", params=plain).text.splitlines()
+
+    assert jobs.headers["content-type"].startswith("text/plain")
+    assert jobs.text.split("\t")[:3] == [live_job, "healthy", "gpt-test"]
+    assert ranks.text.split("\t")[:4] == ["0", "healthy", "node-live", "1000"]
+    assert "cursor=1" in ranks.links["next"]["url"]
+    assert "node-live" in [line.split("\t")[0] for line in nodes]
+    assert all(field for line in nodes for field in line.split("\t"))
+    assert admin.get("/api/v1/incidents", params=plain).status_code == 200
+
+
+def test_a_hold_on_a_job_that_failed_waits_for_nothing(
+    api_server: RunningServer, admin: httpx.Client
+) -> None:
+    token = api_server.new_token("agent", "node-failed")
+    launch = wire.Launch(key="launch that fails", name="gpt-failed")
+    with synthetic_agent.beating(api_server.url, token, "node-failed", launch) as agent:
+        job = waiting.until(
+            lambda: _named(admin, "gpt-failed", "healthy"), 90, "the job is healthy"
+        )
+        agent.exit_code, agent.is_ended = 1, True
+        waiting.until(lambda: _named(admin, "gpt-failed", "failed"), 90, "the job has failed")
+        held = admin.post(
+            f"/api/v1/jobs/{job['id']}/hold", params={"timeout": "120s"}, timeout=60
+        ).json()
+
+    assert (held["state"], held["evidence_stored"]) == ("failed", False)
+
+
+def _named(admin: httpx.Client, name: str, state: str) -> dict[str, str] | None:
+    answer = admin.get(f"/api/v1/jobs/by-name/{name}")
+    is_so = answer.status_code == 200 and answer.json()["state"] == state
+    return answer.json() if is_so else None

@@ -16,7 +16,7 @@ from hangwatch_server.api.examples.incidents import INCIDENT, MOMENT
 from hangwatch_server.api.examples.jobs import JOB, TIMELINE_POINT
 from hangwatch_server.api.examples.nodes import NODE
 from hangwatch_server.api.examples.ranks import DEPTH, RANK, RANK_CAPTURE, RANK_DETAIL
-from hangwatch_server.api.examples.responses import Json, Responses, of, page, text
+from hangwatch_server.api.examples.responses import Json, Responses, also_plain, of, page, text
 from hangwatch_server.api.examples.verdicts import HOLD, PATH, VERDICT
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "VERDICT",
     "Json",
     "Responses",
+    "also_plain",
     "of",
     "page",
     "text",

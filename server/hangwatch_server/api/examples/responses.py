@@ -19,3 +19,12 @@ def page(item: Json) -> Responses:
 
 def text(example: str, *, media_type: str = "text/plain") -> Responses:
     return {200: {"content": {media_type: {"example": example}}}}
+
+
+def also_plain(responses: Responses, example: str) -> Responses:
+    """The same answer as text too, where `format=plain` is asked for."""
+    content = {"text/plain": {"schema": {"type": "string"}, "example": example}}
+    return {
+        status: {**answer, "content": {**answer["content"], **content}}
+        for status, answer in responses.items()
+    }

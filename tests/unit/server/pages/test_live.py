@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from hangwatch_server.pages import live
+from contextlib import closing
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hangwatch_server.bus import MemoryBus
+from hangwatch_server.errors import DatabaseError
+from hangwatch_server.pages import live, render
 
 
 def test_an_update_that_was_costly_is_followed_by_a_longer_rest() -> None:
@@ -19,3 +27,28 @@ def test_a_page_hears_of_its_server_in_time_after_the_longest_rest() -> None:
 def test_what_travels_beside_the_page_has_a_name_that_comes_back() -> None:
     assert live.message("{}", "data", "4f2a") == "event: data\nid: 4f2a\ndata: {}\n\n"
     assert live.message("a\nb") == "data: a\ndata: b\n\n"
+
+
+@pytest.mark.anyio
+async def test_the_first_message_says_how_soon_to_connect_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """htmx passes over a `retry:` that stands alone, with no event and no data beside it."""
+    monkeypatch.setattr(render, "fragment", lambda *_: "<p>a page</p>")
+    monkeypatch.setattr(live, "pause_s", lambda _: 0.0)
+    failures = [DatabaseError("away")]
+
+    async def values(_: Any) -> dict[str, Any]:
+        if failures:
+            raise failures.pop()
+        return {}
+
+    bus = MemoryBus()
+    with closing(bus):
+        request: Any = SimpleNamespace()
+        messages = live._messages(request, bus.subscribe(("jobs",)), "nodes", values, None)
+        bus.publish("jobs", {})
+        first = await anext(messages)
+        await messages.aclose()
+
+    assert first.startswith("retry: 1000\ndata: <p>a page</p>\n\n")

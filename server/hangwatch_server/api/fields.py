@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Query
+from pydantic.config import JsonDict
 
 # As clients may check them; what does not follow them is refused in better words by its reader.
-DURATION = {"pattern": r"^\s*\d{1,9}(\.\d{1,3})?(ms|s|m|h|d)?\s*$"}
-RANGE = {"pattern": r"^[0-9,:\s-]*$"}
-CURSOR = {"pattern": r"^[A-Za-z0-9_-]+$"}
+DURATION: JsonDict = {"pattern": r"^\s*\d{1,9}(\.\d{1,3})?(ms|s|m|h|d)?\s*$"}
+RANGE: JsonDict = {"pattern": r"^[0-9,:\s-]*$"}
+CURSOR: JsonDict = {"pattern": r"^[A-Za-z0-9_-]+$"}
 
 Wait = Annotated[
     str,

@@ -136,7 +136,7 @@ async def incident_path(
     summary="Everything known of an incident as one zip file",
     response_class=StreamingResponse,
     dependencies=[deps.BUNDLE_PLACE],
-    responses={200: {"content": {"application/zip": {}}}} | openapi.TOO_MANY,
+    responses={200: {"content": {"application/zip": {}}}, **openapi.TOO_MANY},
 )
 async def incident_bundle(house: deps.House, incident_id: str) -> StreamingResponse:
     return await bundles.response(house, await _find(house, incident_id))

@@ -64,7 +64,7 @@ async def login(
     response_class=RedirectResponse,
     summary="End the session",
     dependencies=[Depends(security.require("read"))],
-    responses={303: {"description": "To the login page."}} | openapi.needs_token(),
+    responses={303: {"description": "To the login page."}, **openapi.needs_token()},
 )
 async def logout() -> RedirectResponse:
     response = RedirectResponse("/login", 303)

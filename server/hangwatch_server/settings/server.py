@@ -25,9 +25,7 @@ def default_data_dir() -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerSettings(
-    CallLimits, DetectionLimits, ActionSettings, AlertSettings, OutgoingSettings
-):
+class ServerSettings(CallLimits, DetectionLimits, ActionSettings, AlertSettings, OutgoingSettings):
     """What one server process needs to know."""
 
     host: str = field(

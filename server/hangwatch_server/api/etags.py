@@ -30,8 +30,10 @@ class ETags:
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get("if-none-match", "")
-        hashed = _Hashed(send, given, is_head=scope["method"] == "HEAD")
-        await self._app({**scope, "method": "GET"}, receive, hashed.send)
+        is_head = scope["method"] == "HEAD"
+        # The scope itself where it can be: the layers outside read from it which route it was.
+        asked = {**scope, "method": "GET"} if is_head else scope
+        await self._app(asked, receive, _Hashed(send, given, is_head=is_head).send)
 
 
 class _Hashed:

@@ -24,6 +24,7 @@ from tests.support import outbox as house
 from tests.support import postgres
 from tests.support.receiver import Receiver
 
+from hangwatch_server import logs
 from hangwatch_server.alerts.worker import Pace
 from hangwatch_server.db import migrate
 from hangwatch_server.db.embedded import EmbeddedPostgres
@@ -127,6 +128,7 @@ def main() -> None:
     parser.add_argument("--channels", type=int, default=3)
     options = parser.parse_args()
 
+    logs.configure("warning")  # a line for each message is not what is measured
     found = measure(options.incidents, options.channels)
     print(f"incidents, channels          {options.incidents} x {options.channels}")
     print(f"first message after          {found.first_s:.2f} s")

@@ -51,6 +51,8 @@ _STATEMENTS = (
     )
     """,
     "CREATE INDEX deliveries_due ON deliveries (channel, next_at) WHERE state = 'pending'",
+    "CREATE INDEX deliveries_in_order ON deliveries (channel, about, sequence)"
+    " WHERE state = 'pending'",
     "CREATE INDEX deliveries_newest ON deliveries (created_at DESC, id DESC)",
     "CREATE INDEX deliveries_of_incident ON deliveries (incident, created_at)",
     """

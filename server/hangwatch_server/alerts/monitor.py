@@ -67,7 +67,7 @@ class Monitor:
         """Bring the record of blind spells in line with what is seen now."""
         now_s = self.clock.monotonic_s()
         try:
-            jobs = await job_rows.unfinished(self.db, heard_within_s=self.patience.heard_within_s)
+            jobs = await job_rows.seen(self.db, heard_within_s=self.patience.heard_within_s)
             spells = [spell for spell in await blind_spells.to_tell(self.db) if not spell.ended_at]
             await self._note_return(now_s)
             facts = Facts(

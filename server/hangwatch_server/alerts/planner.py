@@ -103,8 +103,7 @@ class Planner:
     async def _slow_jobs(self, channels: Sequence[Channel]) -> list[Job]:
         if not any(Topic.SLOW in channel.topics for channel in channels):
             return []
-        within_s = SLOW_HEARD_WITHIN_S
-        return await job_rows.unfinished(self._db, heard_within_s=within_s, is_slow=True)
+        return await job_rows.slow(self._db, heard_within_s=SLOW_HEARD_WITHIN_S)
 
     async def _of_notices(
         self, spells: Sequence[BlindSpell], jobs: Sequence[Job], channels: Sequence[Channel]

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hangwatch_server.model import Job, State
+from hangwatch_server.model import State
 from hangwatch_server.model.alerts import BlindCause, BlindSpell
+from hangwatch_server.model.outbox import SeenJob
 
 _NAMED = 3
 
@@ -20,7 +21,7 @@ class Facts:
 
     server: str  # name of this server's machine
     agents: int  # that are heard
-    jobs: Sequence[Job]  # that run, or ran when they were last heard of
+    jobs: Sequence[SeenJob]  # that run, or ran when they were last heard of
     failing: Sequence[str]  # the server's own tasks
 
 
@@ -77,17 +78,17 @@ def away(seconds: str) -> str:
     return f"the database could not be reached for {seconds}"
 
 
-def _is_out_of_sight(job: Job, share: float) -> bool:
+def _is_out_of_sight(job: SeenJob, share: float) -> bool:
     """One that starts has its own limits for ranks that do not come."""
     return job.state is not State.STARTING and job.reporting < share * job.world_size
 
 
-def _of_job(job: Job) -> Symptom:
+def _of_job(job: SeenJob) -> Symptom:
     text = f"{job.reporting} of {job.world_size} ranks of {job.name} report"
     return Symptom(cause=BlindCause.COVERAGE, subject=job.id, job_name=job.name, text=text)
 
 
-def _named(jobs: Sequence[Job]) -> str:
+def _named(jobs: Sequence[SeenJob]) -> str:
     names = ", ".join(job.name for job in jobs[:_NAMED])
     more = len(jobs) - _NAMED
     return f"{names} and {more} more" if more > 0 else names

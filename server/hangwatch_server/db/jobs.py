@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Row, case, func, or_, select, text, update
+from sqlalchemy import Row, Select, case, func, or_, select, text, update
 from sqlalchemy import delete as delete_from
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -21,6 +21,7 @@ from hangwatch_server.db.tables import attempts, jobs, verdict_index, verdicts
 from hangwatch_server.db.tables import leases as lease_rows
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import Job, State, Verdict
+from hangwatch_server.model.outbox import SeenJob
 
 Process = tuple[str, int, int]  # node, pid, start ticks
 
@@ -98,21 +99,39 @@ async def list_page(
     return page, None if is_last else paging.cursor(page[-1].first_seen, page[-1].id)
 
 
-async def unfinished(db: Database, *, heard_within_s: float, is_slow: bool = False) -> list[Job]:
-    """Jobs that run, or ran when they were last heard of; the newest heard first."""
-    statement = (
-        select(jobs)
-        .where(
+async def slow(db: Database, *, heard_within_s: float) -> list[Job]:
+    """Jobs that a straggler holds up now; the newest heard first."""
+    statement = _unfinished(select(jobs), heard_within_s).where(jobs.c.state == State.SLOW.value)
+    async with db.begin() as connection:
+        return [_job(row) for row in (await connection.execute(statement)).all()]
+
+
+async def seen(db: Database, *, heard_within_s: float) -> list[SeenJob]:
+    """Jobs that run, or ran when they were last heard of, without their verdicts."""
+    columns = (jobs.c.id, jobs.c.name, jobs.c.state, jobs.c.reporting, jobs.c.world_size)
+    async with db.begin() as connection:
+        rows = (await connection.execute(_unfinished(select(*columns), heard_within_s))).all()
+    return [
+        SeenJob(
+            id=row.id,
+            name=row.name,
+            state=State(row.state),
+            reporting=row.reporting,
+            world_size=row.world_size,
+        )
+        for row in rows
+    ]
+
+
+def _unfinished(statement: Select[Any], heard_within_s: float) -> Select[Any]:
+    return (
+        statement.where(
             text("jobs.state NOT IN ('finished', 'failed')"),  # as the index has it
             jobs.c.last_seen > func.now() - timedelta(seconds=heard_within_s),
         )
         .order_by(jobs.c.last_seen.desc(), jobs.c.id)
         .limit(paging.MAX_LIMIT)
     )
-    if is_slow:
-        statement = statement.where(jobs.c.state == State.SLOW.value)
-    async with db.begin() as connection:
-        return [_job(row) for row in (await connection.execute(statement)).all()]
 
 
 async def stored_attempt(db: Database, job_id: str) -> StoredAttempt | None:

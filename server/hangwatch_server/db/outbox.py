@@ -287,10 +287,13 @@ async def _wake(connection: AsyncConnection, due: Due, message: Message) -> int:
 def _due_in_each_channel(most: int, without: Collection[str]) -> Any:  # many column types
     earlier, first = deliveries.alias("earlier"), deliveries.alias("first")
     same = [earlier.c.channel == deliveries.c.channel, earlier.c.about == deliveries.c.about]
-    is_overtaking = exists(
-        select(earlier.c.id).where(
-            *same, earlier.c.state == "pending", earlier.c.sequence < deliveries.c.sequence
-        )
+    # A subquery of its own, not EXISTS, of which Postgres would make a join that compares each
+    # message with all others of its channel.
+    overtaken = (
+        select(earlier.c.id)
+        .where(*same, text("earlier.state = 'pending'"), earlier.c.sequence < deliveries.c.sequence)
+        .limit(1)
+        .scalar_subquery()
     )
     is_orphan = exists(
         select(earlier.c.id).where(
@@ -321,7 +324,7 @@ def _due_in_each_channel(most: int, without: Collection[str]) -> Any:  # many co
             thread.label("first_thread"),
             is_orphan.label("is_orphan"),
         )
-        .where(deliveries.c.channel == channels.c.id, _IS_PENDING, _is_free(), ~is_overtaking)
+        .where(deliveries.c.channel == channels.c.id, _IS_PENDING, _is_free(), overtaken.is_(None))
         .order_by(deliveries.c.next_at, deliveries.c.sequence)
         .limit(most)
         .with_for_update(skip_locked=True, of=deliveries)
@@ -332,7 +335,7 @@ def _due_in_each_channel(most: int, without: Collection[str]) -> Any:  # many co
 
 
 def _is_free() -> ColumnElement[bool]:
-    at = func.clock_timestamp()
+    at = func.now()  # not clock_timestamp(), which no index can be searched by
     is_unclaimed = or_(deliveries.c.claimed_until.is_(None), deliveries.c.claimed_until <= at)
     return and_(deliveries.c.next_at <= at, is_unclaimed)
 

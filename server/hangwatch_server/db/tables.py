@@ -294,6 +294,14 @@ deliveries = Table(
     Column("thread", PlainText, nullable=False, server_default=""),
     UniqueConstraint("channel", "about", "topic", "number"),
     Index("deliveries_due", "channel", "next_at", postgresql_where=text("state = 'pending'")),
+    # Whether an earlier one about the same waits: asked for each that is due.
+    Index(
+        "deliveries_in_order",
+        "channel",
+        "about",
+        "sequence",
+        postgresql_where=text("state = 'pending'"),
+    ),
     Index("deliveries_newest", text("created_at DESC"), text("id DESC")),
     Index("deliveries_of_incident", "incident", "created_at"),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from hangwatch_server.model.alerts import DeliveryState, Topic
-from hangwatch_server.model.words import IncidentState
+from hangwatch_server.model.words import IncidentState, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,3 +57,14 @@ class Due:
     number: int = 0
     held: str = ""  # why it is held back; "" when it is to be sent
     wakes: str = ""  # id of the delivery that was held back
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenJob:
+    """How much of a job that is not over is seen."""
+
+    id: str
+    name: str
+    state: State
+    reporting: int
+    world_size: int

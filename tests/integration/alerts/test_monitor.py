@@ -214,7 +214,7 @@ async def test_planning_uses_its_indexes(db: Database) -> None:
         "SELECT id FROM incidents WHERE confirmed_at IS NOT NULL AND told_at IS NULL "
         "ORDER BY confirmed_at, id LIMIT 500",
         "SELECT id FROM deliveries WHERE channel = 'c' AND deliveries.state = 'pending' "
-        "AND next_at <= now()",
+        "AND next_at <= now() ORDER BY next_at LIMIT 4",
         "SELECT id FROM jobs WHERE jobs.state NOT IN ('finished', 'failed') AND last_seen > now()",
     ]
     wanted = ["incidents_to_tell", "deliveries_due", "jobs_live"]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.support import verdicts as make
 from tests.support.planning import START
 
 from hangwatch_server.alerts import sight
 from hangwatch_server.alerts.sight import Facts
 from hangwatch_server.model import State
 from hangwatch_server.model.alerts import BlindCause, BlindSpell
+from hangwatch_server.model.outbox import SeenJob
 
-JOB = replace(make.job("j1", name="gpt-7b"), reporting=8, world_size=8)
+JOB = SeenJob(id="j1", name="gpt-7b", state=State.HEALTHY, reporting=8, world_size=8)
 ALONE = replace(JOB, reporting=2, state=State.UNKNOWN)
 FINE = Facts(server="s1", agents=3, jobs=(JOB,), failing=())
 

@@ -65,9 +65,19 @@ def check_exposure(settings: ServerSettings) -> None:
         )
 
 
+_PERIODS = (
+    "tick_s",
+    "interval_s",
+    "lease_ttl_s",
+    "alert_tick_s",
+    "alert_claim_s",
+    "heartbeat_interval_s",
+)
+
+
 def check_periods(settings: ServerSettings) -> None:
     """Refuse periods of no length: what repeats would never rest."""
-    for name in ("tick_s", "interval_s", "lease_ttl_s"):
+    for name in _PERIODS:
         if getattr(settings, name) <= 0:
             flag = name.replace("_", "-")
             raise HangwatchError(f"--{flag} must be longer than 0 s: leave it out for the default")

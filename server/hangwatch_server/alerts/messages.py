@@ -162,7 +162,7 @@ def _spell_text(topic: Topic, spell: BlindSpell) -> tuple[str, ...]:
     began = f"Since {spell.began_at:%Y-%m-%d %H:%M:%S} UTC."
     if topic is Topic.SIGHTED or spell.ended_at is not None:
         return (began, "A hang in that time may have gone unseen, or may be told late.")
-    return (began, "Until it sees again, no hang of these jobs is found: look at them yourself.")
+    return (began, "Until it sees again, hangs may go unseen: look at the jobs yourself.")
 
 
 def _lasted(spell: BlindSpell) -> str:

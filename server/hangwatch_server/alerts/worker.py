@@ -27,7 +27,7 @@ from hangwatch_server.model.alerts import Channel, DeliveryState
 
 LANE = 4  # messages that one receiver is sent at the same time
 MOST = 200  # over all lanes
-WRITERS = 4  # of the database's connections; detection needs the others
+CONNECTIONS = 4  # of the database's; detection needs the others
 BY = "hangwatch"
 # Of the time that a claim gives; the rest is for writing what came of it.
 SEND_SHARE = 0.6
@@ -58,7 +58,7 @@ class Worker:
     ) -> None:
         self._db, self._senders, self._pace = db, senders, pace
         self._chance = chance or random.Random().random
-        self._writers = asyncio.Semaphore(WRITERS)
+        self._connections = asyncio.Semaphore(CONNECTIONS)
         self._woken = asyncio.Event()
         self._lanes: Counter[str] = Counter()
         self._sending: set[asyncio.Task[None]] = set()  # awaited by `_finish`
@@ -135,24 +135,26 @@ class Worker:
 
     async def _send_and_settle(self, one: Claimed, claimed_s: float) -> None:
         if one.is_orphan:
-            async with self._writers:
+            async with self._connections:
                 await outbox.settle_failed(self._db, one, None, _ORPHAN)
             return
-        channel = await channel_rows.find(self._db, one.channel)
+        async with self._connections:
+            channel = await channel_rows.find(self._db, one.channel)
         if channel is None:
             return  # deleted just now, and the delivery with it
         started_s = time.monotonic()
         left_s = claimed_s + self._pace.claim_s * SEND_SHARE - started_s
         outcome = await self._send(channel, one, left_s)
         took_s = time.monotonic() - started_s
-        async with self._writers:
+        async with self._connections:
             is_ours = await self._settle(channel, one, outcome, took_s)
         self._count(channel, one, outcome, is_ours=is_ours)
 
     async def _send(self, channel: Channel, one: Claimed, within_s: float) -> Outcome:
         try:
             async with asyncio.timeout(within_s):
-                sender = await self._senders.of(channel)
+                async with self._connections:
+                    sender = await self._senders.of(channel)
                 return await sender.send(one.message, one.thread)
         except TimeoutError:
             return TryAgain(error=f"no answer within {within_s:.0f} s")

@@ -39,6 +39,7 @@ SERVERS = 2
 class Result:
     first_s: float
     all_s: float
+    cpu_s: float  # of this process: planning, sending and the receivers
     messages: int
     lost: int
     repeated: int
@@ -78,13 +79,16 @@ async def _measure(db: Database, incidents: int, channels: int) -> Result:
         for number, receiver in enumerate(receivers):
             await house.channel(db, receiver.url, name=f"channel {number}")
         async with _servers(db):
+            cpu_s = time.process_time()
             first_s, all_s = await _told(db, receivers, incidents)
+            cpu_s = time.process_time() - cpu_s
     heard = Counter(
         request.headers["webhook-id"] for receiver in receivers for request in receiver.requests
     )
     return Result(
         first_s=first_s,
         all_s=all_s,
+        cpu_s=cpu_s,
         messages=len(heard),
         lost=incidents * channels - len(heard),
         repeated=heard.total() - len(heard),
@@ -133,6 +137,8 @@ def main() -> None:
     print(f"incidents, channels          {options.incidents} x {options.channels}")
     print(f"first message after          {found.first_s:.2f} s")
     print(f"everybody knows after        {found.all_s:.1f} s, {SERVERS} servers")
+    each_ms = 1e3 * found.cpu_s / max(found.messages, 1)
+    print(f"CPU, receivers included      {found.cpu_s:.1f} s, {each_ms:.1f} ms each")
     print(f"messages, lost, repeated     {found.messages}, {found.lost}, {found.repeated}")
     print(f"database: the hangs          {found.hangs_bytes / 1e6:.1f} MB")
     each = found.outbox_bytes / max(found.messages, 1)

@@ -25,7 +25,8 @@ from hangwatch_server.db.outbox import Claimed, Tried
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.model.alerts import Channel, DeliveryState
 
-LANE = 4  # messages that one receiver is sent at the same time
+LANE = 8  # messages that one receiver is sent at the same time, at most
+BATCH = 4  # that are claimed for it at once, when so much of its lane is free
 MOST = 200  # over all lanes
 CONNECTIONS = 4  # of the database's; detection needs the others
 BY = "hangwatch"
@@ -95,7 +96,7 @@ class Worker:
     async def _claim_some(self) -> None:
         if self._lanes.total() >= MOST:
             return
-        full = [channel for channel, count in self._lanes.items() if count >= LANE]
+        full = [channel for channel, count in self._lanes.items() if count > LANE - BATCH]
         self._number += 1
         claim = f"{self._holder}:{self._number}"
         claimed_s = time.monotonic()
@@ -104,7 +105,7 @@ class Worker:
                 self._db,
                 claim,
                 for_s=self._pace.claim_s,
-                most_per_channel=LANE,
+                most_per_channel=BATCH,
                 without=full,
             )
         except HangwatchError as error:
@@ -130,8 +131,9 @@ class Worker:
             _log.exception("delivery_failed", delivery=one.id)
         finally:
             self._lanes[one.channel] -= 1
+            if self._lanes[one.channel] <= LANE - BATCH:
+                self._woken.set()
             self._lanes += Counter()  # drops those at zero
-            self._woken.set()
 
     async def _send_and_settle(self, one: Claimed, claimed_s: float) -> None:
         if one.is_orphan:

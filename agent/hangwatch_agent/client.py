@@ -125,6 +125,23 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
     last_used_at: str | None
     expires_at: str | None
     is_revoked: bool
+    role: str = ""
+    jobs: str = ""
+    nodes: str = ""
+    uses_left: int | None = None
+
+
+class TokenRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A token to be made; what is left out has the server's default."""
+
+    name: str
+    scopes: tuple[str, ...]
+    node: str | None = None
+    expires_in: str | None = None
+    jobs: str = ""
+    nodes: str = ""
+    uses: int | None = None
+    may_replace: bool = False
 
 
 class Tokens(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,14 +233,16 @@ class Client:
     def tokens(self) -> Answer[Tokens]:
         return self._get("/tokens", Tokens)
 
-    def create_token(
-        self, name: str, scopes: list[str], node: str | None, expires_in: str | None
-    ) -> Answer[NewToken]:
-        body = {"name": name, "scopes": scopes, "node": node, "expires_in": expires_in}
-        return self._send("POST", "/tokens", NewToken, body)
+    def create_token(self, wanted: TokenRequest) -> Answer[NewToken]:
+        return self._send("POST", "/tokens", NewToken, msgspec.to_builtins(wanted))
 
-    def revoke_token(self, token_id: str) -> None:
-        self._call("DELETE", f"/tokens/{urllib.parse.quote(token_id, safe='')}")
+    def revoke_token(self, token_id: str, *, with_enrolled: bool = False) -> None:
+        suffix = "?with_enrolled=true" if with_enrolled else ""
+        self._call("DELETE", f"/tokens/{urllib.parse.quote(token_id, safe='')}{suffix}")
+
+    def enrol(self, node: str) -> Answer[NewToken]:
+        """Exchange the enrolment token that this client shows for the token of a node."""
+        return self._send("POST", "/agent/enrol", NewToken, {"node": node})
 
     def _get(self, path: str, kind: type[T], timeout_s: float = TIMEOUT_S) -> Answer[T]:
         return self._typed(self._call("GET", path, timeout_s=timeout_s), kind)

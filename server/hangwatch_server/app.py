@@ -16,7 +16,7 @@ from hangwatch_server import lifespan, pages, security
 from hangwatch_server.api import envelope, etags, openapi, problems, routes
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.ingest import socket as agents
-from hangwatch_server.security import access, sessions
+from hangwatch_server.security import access, peers, roles
 from hangwatch_server.settings import ServerSettings
 
 DESCRIPTION = (
@@ -32,6 +32,7 @@ def create_app(settings: ServerSettings, origins: Mapping[str, str] | None = Non
     """
     check_exposure(settings)
     check_periods(settings)
+    check_sign_in(settings)
     app = FastAPI(
         title="Hangwatch",
         version=hangwatch_server.__version__,
@@ -48,7 +49,10 @@ def create_app(settings: ServerSettings, origins: Mapping[str, str] | None = Non
     problems.install(app)
     openapi.install(app)
     app.add_middleware(etags.ETags)
-    app.add_middleware(envelope.Envelope)  # added last: it wraps all others
+    app.add_middleware(envelope.Envelope)
+    identity = (settings.proxy_user_header, settings.proxy_groups_header)
+    proxies = peers.parse(settings.trusted_proxies)
+    app.add_middleware(peers.Peers, proxies=proxies, identity=identity)  # added last: wraps all
     return app
 
 
@@ -69,6 +73,23 @@ def check_periods(settings: ServerSettings) -> None:
             raise HangwatchError(f"--{flag} must be longer than 0 s: leave it out for the default")
 
 
+def check_sign_in(settings: ServerSettings) -> None:
+    """Refuse settings under which nobody could sign in, or anybody could as anybody."""
+    rules = roles.parse(settings.roles)
+    if settings.proxy_user_header and not peers.parse(settings.trusted_proxies):
+        raise HangwatchError(
+            f"--proxy-user-header believes what a proxy says in {settings.proxy_user_header}, and "
+            "no proxy is trusted: name it with --trusted-proxies ADDRESS"
+        )
+    if (settings.proxy_user_header or settings.oidc_issuer) and not any(rules.groups.values()):
+        raise HangwatchError(
+            "nobody could sign in, since no group has a role: give --roles, as in "
+            "'admin=sre; operator=oncall; viewer=*'"
+        )
+    if settings.oidc_issuer and not settings.oidc_client_id:
+        raise HangwatchError("--oidc-issuer needs --oidc-client-id, which the provider gives you")
+
+
 def begin_stop(app: FastAPI) -> None:
     """Let long polls and event streams end now, since the server only stops once they are gone."""
     app.state.stopping.set()
@@ -81,7 +102,7 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
     app.state.stopping = asyncio.Event()
     async with lifespan.running(settings) as services:
         app.state.services = services
-        app.state.sessions = security.Sessions(sessions.load_key(settings.data_dir))
+        app.state.sessions = security.Sessions(services.db, settings.session_hours * 3600)
         # Text of a token made just now, for whoever started the server to print; not kept else.
         app.state.new_admin_token = await services.tokens.bootstrap(settings.bootstrap_token)
         yield

@@ -25,7 +25,7 @@ from hangwatch_server.incidents.keeper import Keeper
 from hangwatch_server.ingest import expulsion
 from hangwatch_server.ingest.hub import Hub
 from hangwatch_server.ingest.pace import Pace
-from hangwatch_server.security import Authenticator
+from hangwatch_server.security import Authenticator, Guard
 from hangwatch_server.services import Services
 from hangwatch_server.settings import ServerSettings
 from hangwatch_server.watch.leases import Leases
@@ -114,6 +114,7 @@ def _build(settings: ServerSettings, clock: Clock, db: Database) -> tuple[Servic
         captures=captures,
         watch=watch,
         tokens=Authenticator(db),
+        guard=Guard(settings.failures_per_minute, settings.captures_per_minute),
         background=Background(),
     )
     return services, loop

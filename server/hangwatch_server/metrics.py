@@ -19,6 +19,11 @@ frames_refused = Counter(
     ["code"],
     registry=registry,
 )
+credentials_refused = Counter(
+    "hangwatch_credentials_refused_total",
+    "Requests and connections with a token that is not good, and failed logins.",
+    registry=registry,
+)
 agents_connected = Gauge(
     "hangwatch_agents_connected", "Agents with a live connection.", registry=registry
 )

@@ -11,7 +11,7 @@ from hangwatch_server.captures.service import Captures
 from hangwatch_server.clock import Clock
 from hangwatch_server.db.engine import Database
 from hangwatch_server.ingest.hub import Hub
-from hangwatch_server.security import Authenticator
+from hangwatch_server.security import Authenticator, Guard
 from hangwatch_server.settings import ServerSettings
 from hangwatch_server.watch.view import Watch
 
@@ -29,4 +29,5 @@ class Services:
     captures: Captures
     watch: Watch
     tokens: Authenticator
+    guard: Guard
     background: Background

@@ -20,7 +20,8 @@ INPUT_OUTPUT = {
 }  # fmt: skip
 GROUND = {
     "assets", "background", "clock", "durations", "errors", "garbage", "kernel_waits", "logs",
-    "metrics", "model", "op_names", "outlines", "places", "process_states", "ranges", "settings",
+    "metrics", "model", "op_names", "outlines", "patterns", "places", "process_states", "ranges",
+    "settings",
 }  # fmt: skip
 FIRST_FLOOR = {"board", "detect", "diagnose", "stacks", "db", "bus"}
 DIAGNOSE_ROOMS = ("pending", "calls", "waiting", "blame", "telling")

@@ -20,6 +20,7 @@ router = APIRouter(tags=["captures"], dependencies=[deps.READ])
     status_code=202,
     summary="Take stacks or recorder entries of some ranks now",
     responses=examples.of(examples.CAPTURE, status=202),
+    dependencies=[deps.CAPTURE_LIMIT],
 )
 async def request_capture(
     response: Response,

@@ -25,6 +25,15 @@ ADMIN = Depends(security.require("admin"))
 Reader = Annotated[security.Caller, READ]
 Operator = Annotated[security.Caller, Depends(security.require("operate"))]
 Admin = Annotated[security.Caller, ADMIN]
+Enroller = Annotated[security.Caller, Depends(security.require("enrol"))]
+
+
+def capture_limit(request: Request, caller: Operator) -> None:
+    """Refuse a caller who has asked for many captures in the last minute."""
+    security.guard_of(request).capture(caller.id)
+
+
+CAPTURE_LIMIT = Depends(capture_limit)
 
 
 def stopping_of(request: Request) -> asyncio.Event:

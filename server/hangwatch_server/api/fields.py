@@ -30,5 +30,6 @@ IN_PATHS = {
     "capture_id": "Id of the capture, as the call that asked for it answered.",
     "incident_id": "Id of the incident: the `incident` of a verdict.",
     "token_id": "Id of the token, as `hangwatch token list` shows it.",
+    "session_id": "Id of the session: the `id` of `GET /api/v1/sessions`.",
     "name": "The name, as the list shows it.",
 }

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 
-from hangwatch_server import durations, model
+from hangwatch_server import durations, model, security
 from hangwatch_server.api import deps, documents, examples, fields, paging
 from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
@@ -25,6 +25,7 @@ router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[deps.R
 
 
 @router.get("", summary="List incidents, newest first", responses=examples.page(examples.INCIDENT))
+@security.for_bound_callers
 async def list_incidents(
     request: Request,
     response: Response,
@@ -56,6 +57,7 @@ async def list_incidents(
         until=until,
         limit=limit,
         before=cursor,
+        names=security.jobs_of(request),
     )
     return paging.page(request, response, rows, after)
 

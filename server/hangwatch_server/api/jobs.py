@@ -6,17 +6,18 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from hangwatch_server import durations, model
+from hangwatch_server import durations, model, patterns, security
 from hangwatch_server.api import deps, examples, paging
 from hangwatch_server.db import audit
 from hangwatch_server.db import jobs as job_rows
-from hangwatch_server.errors import ConflictError
+from hangwatch_server.errors import ConflictError, NotFoundError
 
 LONGEST_HOLD_S = 120
 router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[deps.READ])
 
 
 @router.get("", summary="List jobs, newest first", responses=examples.page(examples.JOB))
+@security.for_bound_callers
 async def list_jobs(
     request: Request,
     response: Response,
@@ -26,7 +27,10 @@ async def list_jobs(
     limit: paging.Limit = 50,
     cursor: paging.Cursor = None,
 ) -> paging.Page[model.Job]:
-    jobs, after = await house.watch.jobs(state=state, query=q, limit=limit, cursor=cursor)
+    names = security.jobs_of(request)
+    jobs, after = await house.watch.jobs(
+        state=state, query=q, limit=limit, cursor=cursor, names=names
+    )
     return paging.page(request, response, jobs, after)
 
 
@@ -35,7 +39,10 @@ async def list_jobs(
     summary="The newest job of this name",
     responses=examples.of(examples.JOB),
 )
-async def job_by_name(house: deps.House, name: str) -> model.Job:
+@security.for_bound_callers
+async def job_by_name(request: Request, house: deps.House, name: str) -> model.Job:
+    if not patterns.matches(security.jobs_of(request), name):
+        raise NotFoundError(f"there is no job named '{name}': `hangwatch status` lists all jobs")
     return await house.watch.job_by_name(name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -23,6 +24,8 @@ _log = logs.get()
 _KNOWN: tuple[tuple[type[errors.HangwatchError], int, str], ...] = (
     (security.UnauthorisedError, 401, "unauthorised"),
     (security.ForbiddenError, 403, "forbidden"),
+    (security.EnrolmentError, 403, "not-enrolled"),
+    (security.TooManyError, 429, "too-many-requests"),
     (security.TokenError, 422, "bad-token-request"),
     (errors.BadRangeError, 422, "bad-range"),
     (errors.BadCursorError, 422, "bad-cursor"),
@@ -37,6 +40,8 @@ _KNOWN: tuple[tuple[type[errors.HangwatchError], int, str], ...] = (
 _TITLES = {
     "unauthorised": "A token is needed",
     "forbidden": "Not allowed",
+    "not-enrolled": "The node cannot be enrolled with this token",
+    "too-many-requests": "Too many requests",
     "bad-token-request": "The token cannot be created as asked",
     "bad-range": "Not a rank range",
     "bad-cursor": "Not a cursor of this list",
@@ -107,7 +112,10 @@ async def _known(request: Request, error: Exception) -> Response:
         return RedirectResponse(f"/login?next={quote(_next(request), safe='')}", status_code=303)
     if status >= 500:
         _log.warning("request_refused", path=request.url.path, reason=error)
-    return document(request, status, slug, str(error))
+    response = document(request, status, slug, str(error))
+    if isinstance(error, security.TooManyError):
+        response.headers["retry-after"] = str(math.ceil(error.retry_s))
+    return response
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from hangwatch_server.api import (
+    agents,
     audit,
     captures,
     diagnose,
@@ -17,6 +18,7 @@ from hangwatch_server.api import (
     nodes,
     openapi,
     ranks,
+    sessions,
     settings,
     tokens,
     verdicts,
@@ -36,7 +38,9 @@ def router() -> APIRouter:
         diagnose,
         incidents,
         nodes,
+        agents,
         tokens,
+        sessions,
         audit,
         settings,
         events,

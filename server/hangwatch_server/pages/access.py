@@ -23,3 +23,11 @@ ADMIN = Depends(security.require("admin"))
 Admin = Annotated[security.Caller, ADMIN]
 Operator = Annotated[security.Caller, Depends(security.require("operate"))]
 Reader = Annotated[security.Caller, READ]
+
+
+def capture_limit(request: Request, caller: Operator) -> None:
+    """Refuse a caller who has asked for many captures in the last minute."""
+    security.guard_of(request).capture(caller.id)
+
+
+CAPTURE_LIMIT = Depends(capture_limit)

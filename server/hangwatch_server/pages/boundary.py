@@ -18,6 +18,7 @@ from hangwatch_server.pages import render
 _log = logging.getLogger("hangwatch.pages")
 _STATUS: tuple[tuple[type[errors.HangwatchError], int], ...] = (
     (security.ForbiddenError, 403),
+    (security.TooManyError, 429),
     (errors.NotFoundError, 404),
     (errors.BadRangeError, 422),
     (errors.ConflictError, 409),
@@ -34,6 +35,7 @@ _TITLES = {
     403: "Not allowed",
     404: "Not found",
     409: "Too late",
+    429: "Too many requests",
     422: "Not understood",
     500: "A defect of Hangwatch",
     503: "The database cannot be reached",

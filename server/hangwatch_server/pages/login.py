@@ -20,7 +20,7 @@ async def login(
     return login_page(request, next_page)
 
 
-def login_page(request: Request, next_page: str, error: str = "") -> Response:
+def login_page(request: Request, next_page: str, error: str = "", status: int = 0) -> Response:
     """The form; with `error` it says why the last try failed."""
     values = {
         "title": "Sign in · Hangwatch",
@@ -28,7 +28,7 @@ def login_page(request: Request, next_page: str, error: str = "") -> Response:
         "next_page": next_page if is_local(next_page) else "/",
         "error": error,
     }
-    return render.page(request, "login", values, 401 if error else 200)
+    return render.page(request, "login", values, status or (401 if error else 200))
 
 
 def is_local(address: str) -> bool:

@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hangwatch_server.settings.access import AccessSettings
 from hangwatch_server.settings.detection import DetectionLimits, setting
 
 
@@ -21,7 +22,7 @@ def default_data_dir() -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerSettings(DetectionLimits):
+class ServerSettings(DetectionLimits, AccessSettings):
     """What one server process needs to know."""
 
     host: str = field(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
@@ -18,6 +19,9 @@ from hangwatch_server.errors import HangwatchError
 from hangwatch_server.ingest import socket as agents
 from hangwatch_server.security import access, peers, roles
 from hangwatch_server.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from hangwatch_server.security.oidc import Provider  # its packages are an extra
 
 DESCRIPTION = (
     "Finds the rank that holds up a distributed PyTorch job, and says what it is doing. Calls need "
@@ -43,6 +47,7 @@ def create_app(settings: ServerSettings, origins: Mapping[str, str] | None = Non
     )
     app.state.settings = settings
     app.state.origins = origins or {}
+    app.state.oidc = identity_provider(settings)
     app.include_router(routes.router())
     app.include_router(agents.router)
     pages.install(app)
@@ -88,6 +93,20 @@ def check_sign_in(settings: ServerSettings) -> None:
         )
     if settings.oidc_issuer and not settings.oidc_client_id:
         raise HangwatchError("--oidc-issuer needs --oidc-client-id, which the provider gives you")
+
+
+def identity_provider(settings: ServerSettings) -> Provider | None:
+    """Who signs people in, if the settings name somebody."""
+    if not settings.oidc_issuer:
+        return None
+    try:
+        from hangwatch_server.security.oidc import Provider
+    except ModuleNotFoundError as error:
+        raise HangwatchError(
+            f"--oidc-issuer needs packages that are not here ({error.name}): "
+            "pip install 'hangwatch[oidc]'"
+        ) from error
+    return Provider(settings)
 
 
 def begin_stop(app: FastAPI) -> None:

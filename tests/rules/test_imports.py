@@ -49,6 +49,8 @@ DOORS = {
     "services",
     "lifespan",
     "serve",
+    "protocol",
+    "tls",
     "demo",
     "simulate",
 }

@@ -226,7 +226,7 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
     app.state.scene = scene
     app.state.bus = MemoryBus()
     app.state.sessions = preview_admin.SceneSessions()
-    app.state.settings = SimpleNamespace(allow_anonymous=True)
+    app.state.settings = SimpleNamespace(allow_anonymous=True, proxy_user_header="")
     app.state.origins = {"retention_days": "environment HANGWATCH_RETENTION_DAYS"}
     app.state.services = SimpleNamespace(
         watch=SceneWatch(scene),

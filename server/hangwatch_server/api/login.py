@@ -12,7 +12,7 @@ from hangwatch_server.api import deps
 from hangwatch_server.db import audit
 from hangwatch_server.db.sessions import SessionKind
 from hangwatch_server.pages import sign_in
-from hangwatch_server.pages.login import login_page
+from hangwatch_server.pages.login_form import login_page
 from hangwatch_server.security import Scope, secret_text, sessions
 
 PEOPLE = frozenset({Scope.READ})
@@ -47,16 +47,12 @@ async def login(
         try:
             security.guard_of(request).failed(security.address_of(request))
         except security.TooManyError as error:
-            return login_page(request, target, _sentence(str(error)), 429)
+            return login_page(request, target, sign_in.sentence(str(error)), 429)
         _log.warning("login_failed", client=security.address_of(request))
         return login_page(request, target, "The token is not known, revoked or expired.")
     if not security.granted(found.scopes) & PEOPLE:
         return login_page(request, target, "This is a machine's token: it shows no pages.")
     return await sign_in.begin(request, target, SessionKind.TOKEN, found.name, token=found)
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 @router.post(

@@ -17,6 +17,7 @@ from hangwatch_server.pages import (
     login,
     nodes,
     offline,
+    oidc,
     overview,
     ranks,
     static_files,
@@ -36,6 +37,7 @@ for _page in (
     nodes,
     offline,
     login,
+    oidc,
 ):
     router.include_router(_page.router)
 

@@ -9,7 +9,7 @@ from hangwatch_server import logs, security
 from hangwatch_server.db import audit
 from hangwatch_server.db.sessions import SessionKind
 from hangwatch_server.db.tokens import Token
-from hangwatch_server.pages.login import is_local
+from hangwatch_server.pages.login_form import is_local
 from hangwatch_server.security import sessions
 
 _log = logs.get()
@@ -18,6 +18,11 @@ _log = logs.get()
 def target_of(address: str) -> str:
     """Where to go on: a path of this server, whatever the address asked for."""
     return address if is_local(address) and address.isprintable() else "/"
+
+
+def sentence(text: str) -> str:
+    """An error's text as people read it on a page."""
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 async def begin(

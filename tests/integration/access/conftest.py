@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import httpx
 import pytest
+from tests.integration.access.teams import Team, stored_teams
 from tests.support import identity_provider, postgres, running_server
 from tests.support.identity_provider import IdentityProvider
 from tests.support.running_server import RunningServer
@@ -26,7 +28,14 @@ def provider(_provider: IdentityProvider) -> IdentityProvider:
 
 
 @pytest.fixture(scope="session")
-def server(migrated: str, _provider: IdentityProvider) -> Iterator[RunningServer]:
+def database(migrated: str) -> Iterator[str]:
+    """URL of the server's own database, for what no call can put there."""
+    with postgres.fresh_database(migrated, postgres.TEMPLATE) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def server(database: str, _provider: IdentityProvider) -> Iterator[RunningServer]:
     settings = {
         "HANGWATCH_OIDC_ISSUER": _provider.url,
         "HANGWATCH_OIDC_CLIENT_ID": identity_provider.CLIENT_ID,
@@ -39,11 +48,16 @@ def server(migrated: str, _provider: IdentityProvider) -> Iterator[RunningServer
         "HANGWATCH_CAPTURES_PER_MINUTE": "2",
     }
     with (
-        postgres.fresh_database(migrated, postgres.TEMPLATE) as url,
         postgres.data_folder() as folder,
-        running_server.running(url, folder, settings) as found,
+        running_server.running(database, folder, settings) as found,
     ):
         yield found
+
+
+@pytest.fixture(scope="session")
+def teams(server: RunningServer, database: str) -> dict[str, Team]:
+    """The leavings of two jobs that are over: of `llm-7b`, and of `zebra-vision`."""
+    return asyncio.run(stored_teams(database))
 
 
 @pytest.fixture

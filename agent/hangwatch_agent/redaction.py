@@ -14,7 +14,7 @@ import re
 MARK = "[redacted]"
 MAX_CHARS = 20_000  # longer texts are cut before: nothing that is sent is as long
 
-_SECRET_NAME = (
+_NAME = (
     r"(?:[A-Za-z0-9_.\-]*(?:passw(?:or)?d|passphrase|secret|credential|api[_-]?key|access[_-]?key"
     r"|private[_-]?key|auth[_-]?token|access[_-]?token|authorization)[A-Za-z0-9_.\-]*"
     r"|[A-Za-z0-9_.\-]*[_-](?:token|pwd|key)|token|pwd)"
@@ -24,11 +24,11 @@ _AFTER = (
     # scheme://user:password@host, also without a user
     r"([A-Za-z][A-Za-z0-9+.\-]{0,30}://)[^\s/@\"'<>]{1,300}@",
     # --token X, --password=X, -Dapi.key=X
-    rf"(--?(?i:{_SECRET_NAME})[= ])\s*(?!-)[^\s\"']+",
+    rf"(--?(?i:{_NAME})[= ])\s*(?!-)[^\s\"']+",
     # WANDB_API_KEY=X as in an environment: capitals, nothing between
-    rf"((?<![A-Za-z0-9_])(?=[A-Z0-9_]{{3,80}}=)(?i:{_SECRET_NAME})=)[^\s\"']+",
+    rf"((?<![A-Za-z0-9_])(?=[A-Z0-9_]{{3,80}}=)(?i:{_NAME})=)[^\s\"']+",
     # api_key = "X", "password": "X", token='X': a text that a name of a secret is given
-    rf"((?<![A-Za-z0-9_])(?i:{_SECRET_NAME})[\"']?\s*(?:[:=]|=>)\s*[rbfuRBFU]{{0,2}}[\"'])"
+    rf"((?<![A-Za-z0-9_])(?i:{_NAME})[\"']?\s*(?:[:=]|=>)\s*[rbfuRBFU]{{0,2}}[\"'])"
     r"[^\"']{1,2000}",
     # Authorization: Bearer X
     r"((?i:\bbearer|\bbasic)\s+)[A-Za-z0-9._~+/=\-]{8,}",

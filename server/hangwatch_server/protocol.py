@@ -75,7 +75,8 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         metrics.connections_refused.labels(status=str(status)).inc()
         _log.info("connection_refused", client=self.client and self.client[0], why=why)
-        if self.cycle is None or self.cycle.response_complete:
+        # Of a body that drags on the application speaks, or has spoken already.
+        if self._is_in_head and (self.cycle is None or self.cycle.response_complete):
             head = f"HTTP/1.1 {status} {phrase}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
             self.transport.write(head.encode())
         self.transport.close()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
 from tests.integration.access.teams import Team, stored_teams
-from tests.support import identity_provider, postgres, running_server
+from tests.support import identity_provider, postgres, running_server, synthetic_agent, waiting
 from tests.support.identity_provider import IdentityProvider
 from tests.support.running_server import RunningServer
+from tests.support.synthetic_agent import SyntheticAgent
 
+from hangwatch_agent import wire
+
+GOOD = wire.Launch(key="launch of good will", name="gpt-good")
 PROXY = "127.0.0.2"  # the one address that the server takes for a proxy
 
 
@@ -58,6 +62,40 @@ def server(database: str, _provider: IdentityProvider) -> Iterator[RunningServer
 def teams(server: RunningServer, database: str) -> dict[str, Team]:
     """The leavings of two jobs that are over: of `llm-7b`, and of `zebra-vision`."""
     return asyncio.run(stored_teams(database))
+
+
+@pytest.fixture(scope="session")
+def good_agent(server: RunningServer) -> Iterator[SyntheticAgent]:
+    """An agent of good will, which no attack may disturb; its job is `gpt-good` on node-good."""
+    token = server.new_token("agent", "node-good")
+    with synthetic_agent.beating(server.url, token, "node-good", GOOD) as agent:
+        yield agent
+
+
+@pytest.fixture
+def unharmed(server: RunningServer, good_agent: SyntheticAgent) -> Callable[[], None]:
+    """Asserts that the good agent is live and heard, and that people are answered."""
+
+    def check() -> None:
+        with server.client() as client:
+
+            def is_heard() -> bool:
+                job = client.get(f"/api/v1/jobs/by-name/{GOOD.name}")
+                node = client.get("/api/v1/nodes/node-good")
+                return (
+                    job.status_code == node.status_code == 200
+                    and job.json()["state"] == "healthy"
+                    and job.json()["reporting"] == 2
+                    and job.json()["nodes"] == ["node-good"]
+                    and node.json()["link"] == "live"
+                )
+
+            before = good_agent.number
+            waiting.until(
+                lambda: is_heard() and good_agent.number > before, 60, "the good agent is heard"
+            )
+
+    return check
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ class Credentials:
         _prepare(settings.state_dir)  # first: a token that cannot be kept would cost a use
         try:
             caller = client.Client(settings.server, settings.enrol_token, settings.ca_file)
-            token = caller.enrol(settings.node).value.token
+            token = caller.enrol(settings.node).token
         except client.ClientError as error:
             if error.status is None or error.status >= 500:
                 raise EnrolmentError(str(error)) from error

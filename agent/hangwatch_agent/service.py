@@ -46,7 +46,7 @@ async def run(settings: AgentSettings) -> None:
     """Follow this node's ranks until SIGTERM or SIGINT; raise AgentError if that cannot begin."""
     if not settings.server:
         raise SettingsError("no server given: hangwatch agent --server http://HOST:PORT")
-    logs.configure(settings.log_level)
+    logs.configure(settings.log_level, settings.log_format)
     _raise_file_limit()
     lock = Lock(settings.run_dir)
     try:

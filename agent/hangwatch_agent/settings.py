@@ -27,6 +27,21 @@ from hangwatch_agent.errors import SettingsError
 PREFIX = "HANGWATCH_"
 # Read by the probe, by `hangwatch run` or by the command line itself; no dataclass holds them.
 EXPORTED_KEYS = frozenset({"job", "launch_id", "disable", "config", "run_dir"})
+# What the server tells its action command, which may call `hangwatch` in its turn.
+TOLD_KEYS = frozenset(
+    {
+        "advice",
+        "attempt",
+        "confidence",
+        "culprit_nodes",
+        "culprit_ranks",
+        "exclude_nodes",
+        "incident",
+        "incident_url",
+        "job_id",
+        "kind",
+    }
+)
 _TRUE = frozenset(probe.TRUE)
 _FALSE = frozenset({"0", "false", "no", "off", ""})
 HIDDEN = "********"
@@ -159,6 +174,12 @@ class AgentSettings:
         default="info",
         metadata=_setting("debug, info, warning or error", "info is written for operators"),
     )
+    log_format: str = field(
+        default="text",
+        metadata=_setting(
+            "text or json: how a line of the log is written", "text is read by people as it is"
+        ),
+    )
 
     @property
     def spool(self) -> Path:
@@ -231,7 +252,7 @@ def _gather(
     """Raw value and source per key, the strongest source last to write."""
     secrets = {item.name for item in _fields(schema) if item.metadata.get("secret")}
     own = keys(schema)
-    allowed = own | frozenset(known) | EXPORTED_KEYS
+    allowed = own | frozenset(known) | EXPORTED_KEYS | TOLD_KEYS
     found: dict[str, tuple[object, str]] = {}
     for layer, spelling in ((_from_toml(toml), _in_file), (_from_environ(environ), _in_environ)):
         for key, (value, source) in layer.items():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tables import table
 
 from hangwatch_agent import cli
-from hangwatch_agent.commands import jobs
+from hangwatch_agent.client import EXIT_CODES
 
 EVERYWHERE = {"--config", "--debug", "--help"}
 FEW_FLAGS = 4  # settings that a command's own table shows; more are on the page of settings
@@ -76,5 +76,5 @@ def invocation(action: argparse.Action) -> str:
 def check_table() -> Iterator[str]:
     yield from table(
         ("state of the job", "`hangwatch check` exits with"),
-        ((f"`{state}`", f"{code}") for state, code in jobs.EXIT_CODES.items()),
+        ((f"`{state}`", f"{code}") for state, code in EXIT_CODES.items()),
     )

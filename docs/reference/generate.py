@@ -24,6 +24,7 @@ from hangwatch_agent.settings import AgentSettings
 from hangwatch_server import metrics
 from hangwatch_server.demo import cases
 from hangwatch_server.settings import ServerSettings
+from hangwatch_server.settings.alerts import AlertSettings
 from hangwatch_server.settings.detection import DetectionLimits
 
 FOLDER = Path(__file__).resolve().parent
@@ -109,8 +110,12 @@ def cases_table() -> Iterator[str]:
 
 BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "server-settings": lambda: settings_table(
-        ServerSettings, settings_names(ServerSettings) - settings_names(DetectionLimits)
+        ServerSettings,
+        settings_names(ServerSettings)
+        - settings_names(DetectionLimits)
+        - settings_names(AlertSettings),
     ),
+    "alert-settings": lambda: settings_table(ServerSettings, settings_names(AlertSettings)),
     "detection-settings": lambda: settings_table(ServerSettings, settings_names(DetectionLimits)),
     "agent-settings": lambda: settings_table(AgentSettings, settings_names(AgentSettings)),
     "api": rest.api_sections,

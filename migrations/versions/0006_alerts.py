@@ -1,4 +1,4 @@
-"""Channels, what was said to them and how it went, and silences."""
+"""Channels, what was said to them and how it went, silences, and when the monitor was blind."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _STATEMENTS = (
         id text PRIMARY KEY,
         name text NOT NULL UNIQUE,
         kind text NOT NULL,
+        target text NOT NULL,
         options jsonb NOT NULL,
         secrets jsonb NOT NULL,
         topics text[] NOT NULL,
@@ -30,6 +31,7 @@ _STATEMENTS = (
     """
     CREATE TABLE deliveries (
         id text PRIMARY KEY,
+        sequence bigint GENERATED ALWAYS AS IDENTITY,
         channel text NOT NULL REFERENCES channels (id) ON DELETE CASCADE,
         incident text REFERENCES incidents (id) ON DELETE CASCADE,
         about text NOT NULL,
@@ -48,7 +50,7 @@ _STATEMENTS = (
         UNIQUE (channel, about, topic, number)
     )
     """,
-    "CREATE INDEX deliveries_due ON deliveries (next_at) WHERE state = 'pending'",
+    "CREATE INDEX deliveries_due ON deliveries (channel, next_at) WHERE state = 'pending'",
     "CREATE INDEX deliveries_newest ON deliveries (created_at DESC, id DESC)",
     "CREATE INDEX deliveries_of_incident ON deliveries (incident, created_at)",
     """
@@ -75,6 +77,27 @@ _STATEMENTS = (
         cancelled_at timestamptz
     )
     """,
+    """
+    CREATE TABLE blind_spells (
+        id text PRIMARY KEY,
+        cause text NOT NULL,
+        subject text NOT NULL,
+        job_name text NOT NULL,
+        text text NOT NULL,
+        began_at timestamptz NOT NULL,
+        ended_at timestamptz,
+        told_at timestamptz
+    )
+    """,
+    "CREATE UNIQUE INDEX blind_spells_one_active ON blind_spells (cause, subject)"
+    " WHERE ended_at IS NULL",
+    "CREATE INDEX blind_spells_to_tell ON blind_spells (began_at) WHERE told_at IS NULL",
+    "ALTER TABLE incidents ADD COLUMN told_at timestamptz",
+    # Nobody is told now of what ended before there were alerts.
+    "UPDATE incidents SET told_at = now() WHERE ended_at IS NOT NULL",
+    "CREATE INDEX incidents_to_tell ON incidents (confirmed_at, id)"
+    " WHERE confirmed_at IS NOT NULL AND told_at IS NULL",
+    "CREATE INDEX jobs_live ON jobs (last_seen) WHERE state NOT IN ('finished', 'failed')",
 )
 
 

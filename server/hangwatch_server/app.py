@@ -14,6 +14,7 @@ from fastapi import FastAPI
 
 import hangwatch_server
 from hangwatch_server import lifespan, pages, security
+from hangwatch_server.actions import command
 from hangwatch_server.api import envelope, etags, openapi, problems, routes
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.ingest import socket as agents
@@ -37,6 +38,7 @@ def create_app(settings: ServerSettings, origins: Mapping[str, str] | None = Non
     check_exposure(settings)
     check_periods(settings)
     check_sign_in(settings)
+    command.words(settings.action_command)  # one that cannot run is said at the start
     app = FastAPI(
         title="Hangwatch",
         version=hangwatch_server.__version__,

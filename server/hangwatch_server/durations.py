@@ -1,4 +1,4 @@
-"""Durations as people and query strings write them: `30s`, `2m`, `500ms`, `1h`, `7d`. Text only."""
+"""Durations as people and query strings write them, `30s`, `2m`, `7d`, and as pages tell them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from hangwatch_server.errors import HangwatchError
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
+_TENTHS_BELOW_S = 10  # one decimal under this, whole seconds above
 _PATTERN = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?")
 
 
@@ -35,3 +37,20 @@ def brief(duration_s: float) -> str:
         if count and not rest:
             return f"{count:.0f}{unit}"
     return f"{duration_s:g}s"
+
+
+def spoken(seconds: float | None) -> str:
+    """`0.4 s`, `12 s`, `4 min 12 s`, `3 h 12 min`, `2 d 4 h`; `never` for None."""
+    if seconds is None:
+        return "never"
+    seconds = max(0.0, seconds)
+    if seconds < _TENTHS_BELOW_S:
+        return f"{seconds:.1f} s"
+    whole = int(seconds)
+    if whole < _MINUTE_S:
+        return f"{whole} s"
+    if whole < _HOUR_S:
+        return f"{whole // _MINUTE_S} min {whole % _MINUTE_S:02d} s"
+    if whole < _DAY_S:
+        return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S:02d} min"
+    return f"{whole // _DAY_S} d {whole % _DAY_S // _HOUR_S} h"

@@ -11,7 +11,13 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from hangwatch_agent import wire
-from hangwatch_server import logs
+from hangwatch_server import logs, security
+from hangwatch_server.actions.hook import Hook
+from hangwatch_server.alerts.guard import Guard, read_allowed
+from hangwatch_server.alerts.monitor import Senses
+from hangwatch_server.alerts.outgoing import Outgoing
+from hangwatch_server.alerts.senders import Senders
+from hangwatch_server.alerts.service import Alerts
 from hangwatch_server.background import Background
 from hangwatch_server.board import MemoryBoard
 from hangwatch_server.bus import MemoryBus
@@ -25,7 +31,8 @@ from hangwatch_server.incidents.keeper import Keeper
 from hangwatch_server.ingest import expulsion
 from hangwatch_server.ingest.hub import Hub
 from hangwatch_server.ingest.pace import Pace
-from hangwatch_server.security import Authenticator, Guard
+from hangwatch_server.model import Link
+from hangwatch_server.security import Authenticator
 from hangwatch_server.services import Services
 from hangwatch_server.settings import ServerSettings
 from hangwatch_server.watch.leases import Leases
@@ -36,6 +43,8 @@ from hangwatch_server.watch.view import Watch
 
 # Of the silence after which an agent is late: the longest interval between two of its heartbeats.
 LONGEST_SHARE = 0.6
+# Whoever can change the settings may name any address in them.
+ANYWHERE = "0.0.0.0/0, ::/0"
 
 _log = logs.get()
 
@@ -47,13 +56,21 @@ async def running(settings: ServerSettings, clock: Clock | None = None) -> Async
     Raises DataFolderError or DatabaseError, fit to show, when there is no database to work with.
     """
     async with AsyncExitStack() as stack:
+        outgoing = _outgoing(settings)
+        stack.push_async_callback(outgoing.close)
+        trusted = Outgoing(Guard(read_allowed(ANYWHERE)), settings.outgoing_proxy)
+        stack.push_async_callback(trusted.close)
         db = await _database(settings, stack)
-        services, loop = _build(settings, clock or SystemClock(), db)
+        services, loop = _build(settings, clock or SystemClock(), db, outgoing, trusted)
         stack.push_async_callback(_stop, services)
         services.background.start("watch", loop.run)
         services.background.start("captures", services.captures.run)
         services.background.start("tokens", lambda: expulsion.run(services.hub, services.tokens))
         services.background.start("pace", _pace(settings, services.hub).run)
+        hook = Hook(db, services.bus, services.watch, settings)
+        if hook.is_on:
+            services.background.start("actions", hook.run)
+        services.alerts.start(services.background)
         _log.info("server_started", database="given" if settings.database_url else "embedded")
         yield services
 
@@ -62,6 +79,12 @@ def detect_settings(settings: ServerSettings) -> DetectSettings:
     """The limits of detection out of all settings: same names, same units."""
     names = [item.name for item in dataclasses.fields(DetectSettings)]
     return DetectSettings(**{name: getattr(settings, name) for name in names})
+
+
+def _outgoing(settings: ServerSettings) -> Outgoing:
+    guard = Guard(read_allowed(settings.outgoing_allow))
+    schemes = settings.apprise_schemes.replace(",", " ").lower().split()
+    return Outgoing(guard, settings.outgoing_proxy, services=frozenset(schemes))
 
 
 async def _database(settings: ServerSettings, stack: AsyncExitStack) -> Database:
@@ -77,7 +100,9 @@ async def _database(settings: ServerSettings, stack: AsyncExitStack) -> Database
     return db
 
 
-def _build(settings: ServerSettings, clock: Clock, db: Database) -> tuple[Services, Loop]:
+def _build(
+    settings: ServerSettings, clock: Clock, db: Database, outgoing: Outgoing, trusted: Outgoing
+) -> tuple[Services, Loop]:
     board = MemoryBoard(late_s=settings.agent_late_s, lost_s=settings.agent_lost_s)
     bus, hub, sink = MemoryBus(), Hub(settings.interval_s), _LateSink()
     captures = Captures(
@@ -104,6 +129,15 @@ def _build(settings: ServerSettings, clock: Clock, db: Database) -> tuple[Servic
     )
     sink.loop = loop
     watch = Watch(loop=loop, db=db, board=board, bus=bus, captures=captures, clock=clock)
+    background, senders = Background(), Senders(db, outgoing, settings.secrets_dir)
+    alerts = Alerts(
+        db=db,
+        senders=senders,
+        trusted=trusted,
+        settings=settings,
+        clock=clock,
+        senses=_senses(board, clock, background),
+    )
     services = Services(
         settings=settings,
         clock=clock,
@@ -114,10 +148,21 @@ def _build(settings: ServerSettings, clock: Clock, db: Database) -> tuple[Servic
         captures=captures,
         watch=watch,
         tokens=Authenticator(db),
-        guard=Guard(settings.failures_per_minute, settings.captures_per_minute),
-        background=Background(),
+        guard=security.Guard(settings.failures_per_minute, settings.captures_per_minute),
+        background=background,
+        outgoing=outgoing,
+        senders=senders,
+        alerts=alerts,
     )
     return services, loop
+
+
+def _senses(board: MemoryBoard, clock: Clock, background: Background) -> Senses:
+    def agents() -> int:
+        links = board.links(clock.monotonic_s())
+        return sum(link is not Link.LOST for link in links.values())
+
+    return Senses(server=socket.gethostname(), agents=agents, failing=background.failing)
 
 
 def _pace(settings: ServerSettings, hub: Hub) -> Pace:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+
+import hangwatch_server
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 registry = CollectorRegistry(auto_describe=True)
+ProcessCollector(registry=registry)  # CPU, memory and open files under their usual names
 
 frames_received = Counter(
     "hangwatch_frames_received_total",
@@ -34,6 +44,23 @@ agents_connected = Gauge(
     "hangwatch_agents_connected", "Agents with a live connection.", registry=registry
 )
 jobs_watched = Gauge("hangwatch_jobs_watched", "Jobs that the board holds.", registry=registry)
+jobs = Gauge("hangwatch_jobs", "Jobs that the board holds, by state.", ["state"], registry=registry)
+nodes = Gauge(
+    "hangwatch_nodes",
+    "Nodes by how well their agent is heard: live, late or lost.",
+    ["link"],
+    registry=registry,
+)
+ranks_expected = Gauge(
+    "hangwatch_ranks_expected", "Ranks that the watched jobs have in all.", registry=registry
+)
+ranks_reporting = Gauge(
+    "hangwatch_ranks_reporting", "Ranks of the watched jobs that are heard.", registry=registry
+)
+build = Gauge(
+    "hangwatch_build_info", "Always 1; its label is the version.", ["version"], registry=registry
+)
+build.labels(hangwatch_server.__version__).set(1)
 bus_events_dropped = Counter(
     "hangwatch_bus_events_dropped_total",
     "Events that a slow subscriber lost.",
@@ -74,10 +101,37 @@ capture_parts_stored = Counter(
     "hangwatch_capture_parts_stored_total", "Parts of captures made durable.", registry=registry
 )
 
+actions = Counter(
+    "hangwatch_actions_total",
+    "Commands of the actions hook as they began and ended, by state.",
+    ["state"],
+    registry=registry,
+)
 http_requests = Counter(
     "hangwatch_http_requests_total",
     "HTTP requests by status of the answer; 0 is one that got none.",
     ["status"],
+    registry=registry,
+)
+
+alerts_sent = Counter(
+    "hangwatch_alerts_sent_total",
+    "Tries to send a message, by kind of channel and outcome: sent, tried (again later), failed "
+    "(given up) or claim_lost (another server sends it).",
+    ["kind", "outcome"],
+    registry=registry,
+)
+alerts_pending = Gauge(
+    "hangwatch_alerts_pending", "Messages in the outbox that wait to be sent.", registry=registry
+)
+alerts_oldest_pending_seconds = Gauge(
+    "hangwatch_alerts_oldest_pending_seconds",
+    "Age of the oldest message that waits to be sent; 0 without one.",
+    registry=registry,
+)
+is_blind = Gauge(
+    "hangwatch_blind",
+    "1 while the monitor sees too little of running jobs to judge them.",
     registry=registry,
 )
 

@@ -7,6 +7,7 @@ first.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import errno
 import logging
 import os
@@ -26,10 +27,11 @@ from fastapi import FastAPI
 import hangwatch_server
 from hangwatch_agent import wire
 from hangwatch_server import app as application
-from hangwatch_server import garbage, logs, protocol, tls
+from hangwatch_server import garbage, logs, protocol, tls, tracing
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.security import access
 from hangwatch_server.settings import ServerSettings
+from hangwatch_server.settings.address import url_of
 
 GRACE_S = 3  # for answers under way when the server is asked to stop
 BACKLOG = 2048
@@ -37,7 +39,6 @@ MAX_FILES = 65_536
 # A frame that is a little too large still arrives, and ingest refuses it in words; past this,
 # uvicorn drops the connection with close code 1009.
 ROOM_FOR_A_REASON = 1024 * 1024
-_ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104  (names to recognise, nothing is bound to them here)
 
 
 class PortError(HangwatchError):
@@ -46,13 +47,13 @@ class PortError(HangwatchError):
 
 def run(settings: ServerSettings, origins: Mapping[str, str]) -> None:
     """Serve until SIGTERM or SIGINT; raise HangwatchError when that cannot begin."""
-    logs.configure(settings.log_level)
+    logs.configure(settings.log_level, settings.log_format)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     app = application.create_app(settings, origins)
     tls.context(settings)  # a certificate that cannot be used is said before anything starts
     _raise_file_limit()
     # Bound before anything slow starts: a port in use is then said at once.
-    with listen(settings.host, settings.port) as listener:
+    with listen(settings.host, settings.port) as listener, tracing.collecting(os.environ):
         uvloop.run(_serve(app, settings, listener))
 
 
@@ -93,7 +94,10 @@ def _cause(error: OSError) -> str:
 
 async def _serve(app: FastAPI, settings: ServerSettings, listener: socket.socket) -> None:
     certificate = tls.context(settings)
-    server = _Server(app, settings, url_of(settings, listener.getsockname()[1]), certificate)
+    # Of port 0, which means any: links in messages need the real one.
+    settings = dataclasses.replace(settings, port=listener.getsockname()[1])
+    app.state.settings = settings
+    server = _Server(app, settings, url_of(settings), certificate)
     loop = asyncio.get_running_loop()
     if certificate is not None:
         loop.add_signal_handler(signal.SIGHUP, tls.reload, certificate, settings)
@@ -160,15 +164,6 @@ class _Server(uvicorn.Server):
         self.force_exit = self.should_exit
         self.should_exit = True
         application.begin_stop(self._app)
-
-
-def url_of(settings: ServerSettings, port: int) -> str:
-    """The address to tell people."""
-    if settings.public_url:
-        return settings.public_url.rstrip("/")
-    host = socket.gethostname() if settings.host in _ANYWHERE else settings.host
-    scheme = "https" if settings.tls_cert else "http"
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def announce(url: str, settings: ServerSettings, new_token: str | None) -> None:

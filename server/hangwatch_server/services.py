@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hangwatch_server.alerts.outgoing import Outgoing
+from hangwatch_server.alerts.senders import Senders
+from hangwatch_server.alerts.service import Alerts
 from hangwatch_server.background import Background
 from hangwatch_server.board import Board
 from hangwatch_server.bus import Bus
@@ -31,3 +34,6 @@ class Services:
     tokens: Authenticator
     guard: Guard
     background: Background
+    outgoing: Outgoing
+    senders: Senders
+    alerts: Alerts

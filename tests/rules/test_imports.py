@@ -21,7 +21,7 @@ INPUT_OUTPUT = {
 GROUND = {
     "assets", "background", "clock", "durations", "errors", "garbage", "kernel_waits", "logs",
     "metrics", "model", "op_names", "outlines", "patterns", "places", "process_states", "ranges",
-    "settings",
+    "settings", "texts", "tracing",
 }  # fmt: skip
 FIRST_FLOOR = {"board", "detect", "diagnose", "stacks", "db", "bus"}
 DIAGNOSE_ROOMS = ("pending", "calls", "waiting", "blame", "telling")

@@ -81,13 +81,25 @@ def running(
 
 @contextlib.contextmanager
 def on_fresh_database(migrated: str) -> Iterator[RunningServer]:
-    """`running` on a database and a data folder of its own; `migrated`: the Postgres for tests."""
+    """`running` on a database and a data folder of its own; `migrated`: the Postgres for tests.
+
+    Alerts may go to receivers on this machine; secrets of channels lie in `secrets` of its folder.
+    """
     with (
         postgres.fresh_database(migrated, postgres.TEMPLATE) as url,
         postgres.data_folder() as folder,
-        running(url, folder) as server,
+        running(url, folder, _for_alerts(folder)) as server,
     ):
         yield server
+
+
+def _for_alerts(folder: Path) -> Mapping[str, str]:
+    secrets = folder / "secrets"
+    secrets.mkdir()
+    return {
+        "HANGWATCH_OUTGOING_ALLOW": "127.0.0.0/8",
+        "HANGWATCH_SECRETS_DIR": str(secrets),
+    }
 
 
 def hangwatch() -> list[str]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 from fastapi import FastAPI, Request, Response
-from tests.web import hangs, making, preview_admin, scenes
+from tests.web import hangs, making, preview_admin, preview_alerts, scenes
 
 from hangwatch_server import diagnose, model, ranges, security
 from hangwatch_server.api import problems
@@ -236,6 +236,7 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
         tokens=preview_admin.SceneTokens(OPERATOR_HASH),
         settings=ServerSettings(retention_days=14.0),
         guard=security.Guard(0, 0),
+        senders=None,
     )
     for name, function in {
         "find": _find,
@@ -253,6 +254,7 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
     patch(moment_rows, "of_incident", _moments)
     patch(audit, "record", _record)
     preview_admin.install(patch)
+    preview_alerts.install(patch)
     install(app)
     problems.install(app)
     app.middleware("http")(_with_policy)

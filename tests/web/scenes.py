@@ -30,6 +30,7 @@ class Scene:
     waited_for: dict[str, dict[str, str]] = field(default_factory=dict)
     nodes: list[model.NodeRow] = field(default_factory=list)
     moments: dict[str, model.Moment] = field(default_factory=moments.by_incident)
+    is_without_alerts: bool = False  # no channel, no message, no silence
 
     def add(self, job: model.Job, rows: tuple[model.RankRow, ...], *groups: model.GroupRow) -> None:
         self.jobs.append(job)

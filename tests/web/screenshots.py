@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeVar
 
 from playwright.sync_api import Browser, BrowserContext, Error, sync_playwright
 from tests.support.browser import launch
+from tests.support.receiver import Receiver
 
 from hangwatch_agent import client
 from hangwatch_server.demo import cases, processes
@@ -57,7 +58,15 @@ VIEWS = (
     "nodes",
     "node",
 )
-ONCE = ("offline", "settings", "tokens", "audit")  # the same whatever the job
+ONCE = (
+    "channels",
+    "deliveries",
+    "silences",
+    "offline",
+    "settings",
+    "tokens",
+    "audit",
+)  # the same whatever the job
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +123,36 @@ def _picture(mark: re.Match[str], folder: str) -> str:
 
 @contextmanager
 def _real() -> Iterator[Stage]:
-    with open_stage(client.Client) as stage:
+    with open_stage(client.Client) as stage, Receiver.started() as receiver:
+        stage.settings = {"HANGWATCH_OUTGOING_ALLOW": "127.0.0.0/8"}
         stage.start_server()
+        _make_channels(stage, receiver)
         stage.start_agents()
         stage.start_job(cases.find(CASE), "gpt-7b")
         yield stage
+
+
+def _make_channels(stage: Stage, receiver: Receiver) -> None:
+    """A webhook that arrives, an escalation that waits, and a window that holds nothing back."""
+    key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    secrets = {"url": f"{receiver.url}/hangwatch", "signing_key": key}
+    robot = {"name": "requeue robot", "kind": "webhook", "secrets": secrets}
+    pager = {
+        "name": "pager",
+        "kind": "pagerduty",
+        "secrets": {"routing_key": "0" * 32},
+        "matchers": [{"field": "job", "pattern": "gpt-*"}],
+        "after_s": 900,
+        "remind_s": 1800,
+    }
+    window = {
+        "matchers": [{"field": "node", "pattern": "rack4-*"}],
+        "for": "4h",
+        "repeat": "weekly",
+        "comment": "storage upgrade",
+    }
+    for path, body in (("/channels", robot), ("/channels", pager), ("/silences", window)):
+        stage.client.post(path, body)
 
 
 @contextmanager
@@ -147,6 +181,7 @@ def _shoot_all(browser: Browser, stage: Stage, wanted: Sequence[Picture]) -> lis
     """Take pictures of a hang; the names of those that could not be taken."""
     verdict = _hang(stage)
     paths = addresses(verdict, _two_captures(stage, verdict))
+    _until(lambda: _has_been_told(stage))
     failed = []
     for theme in THEMES:
         context = browser.new_context(
@@ -176,6 +211,9 @@ def addresses(verdict: Mapping[str, Any], captures: Sequence[str]) -> dict[str, 
         "incidents": "/incidents",
         "nodes": "/nodes?sort=incidents",
         "node": f"/nodes/{culprit['node']}",
+        "channels": "/channels",
+        "deliveries": "/deliveries",
+        "silences": "/silences?job=gpt-7b",
         "offline": "/offline",
         "settings": "/settings",
         "tokens": "/settings/tokens",
@@ -195,6 +233,12 @@ def _hang(stage: Stage) -> dict[str, Any]:
         return None
 
     return _until(found)
+
+
+def _has_been_told(stage: Stage) -> bool:
+    """Also where nobody is to be told."""
+    has_channels = bool(stage.client.get("/channels")["items"])
+    return not has_channels or bool(stage.client.get("/deliveries?state=sent")["items"])
 
 
 def _two_captures(stage: Stage, verdict: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,6 @@ from hangwatch_agent import client, settings
 from hangwatch_agent.commands import flags
 from hangwatch_agent.settings import AgentSettings
 
-DEFAULT_SERVER = "http://127.0.0.1:8042"
 _KEYS = frozenset({"server", "token", "ca_file"})
 
 
@@ -21,7 +20,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def connect(arguments: argparse.Namespace) -> client.Client:
     """A client by flags, environment and settings file; a server on this machine by default."""
     found = settings_of(arguments)
-    return client.Client(found.server or DEFAULT_SERVER, found.token, found.ca_file)
+    return client.Client(found.server or client.DEFAULT_SERVER, found.token, found.ca_file)
 
 
 def settings_of(arguments: argparse.Namespace) -> AgentSettings:

@@ -95,8 +95,8 @@ def _create(arguments: argparse.Namespace) -> int:
     if arguments.json:
         output.json(created.raw)
         return 0
-    output.note(f"token {created.value.id} for {name}; it is shown only now:")
-    print(created.value.token)
+    output.note(f"token {created.id} for {name}; it is shown only now:")
+    print(created.token)
     return 0
 
 
@@ -106,7 +106,7 @@ def _list(arguments: argparse.Namespace) -> int:
         output.json(tokens.raw)
         return 0
     headings = ("ID", "NAME", "PREFIX", "ROLE", "FOR", "LAST USED", "STATE")
-    output.table(headings, [_row(token) for token in tokens.value.items])
+    output.table(headings, [_row(token) for token in tokens.items])
     return 0
 
 

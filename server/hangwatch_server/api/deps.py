@@ -21,9 +21,10 @@ def services_of(request: Request) -> Services:
 
 House = Annotated[Services, Depends(services_of)]
 READ = Depends(security.require("read"))
+OPERATE = Depends(security.require("operate"))
 ADMIN = Depends(security.require("admin"))
 Reader = Annotated[security.Caller, READ]
-Operator = Annotated[security.Caller, Depends(security.require("operate"))]
+Operator = Annotated[security.Caller, OPERATE]
 Admin = Annotated[security.Caller, ADMIN]
 Enroller = Annotated[security.Caller, Depends(security.require("enrol"))]
 

@@ -14,10 +14,10 @@ from hangwatch_server.db import sessions, tokens
 from hangwatch_server.security import Scope, role_of
 
 # Postgres texts cannot hold NUL.
-_NO_NUL = r"^[^\x00]*$"
+NO_NUL = r"^[^\x00]*$"
 Name = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=_NO_NUL),
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=NO_NUL),
 ]
 
 
@@ -45,14 +45,14 @@ class CaptureRequest(Body):
 
 class Acknowledgement(Body):
     comment: str = Field(
-        default="", max_length=2000, pattern=_NO_NUL, description="Kept in the history and audit."
+        default="", max_length=2000, pattern=NO_NUL, description="Kept in the history and audit."
     )
 
 
 class NewComment(Body):
     text: Annotated[
         str,
-        StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=_NO_NUL),
+        StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=NO_NUL),
     ] = Field(description="Kept with the incident and in the audit.", examples=["drained node-b"])
 
 
@@ -73,7 +73,7 @@ class Snooze(Body):
         return self
 
 
-Pattern = Annotated[str, StringConstraints(max_length=patterns.MAX_CHARS, pattern=_NO_NUL)]
+Pattern = Annotated[str, StringConstraints(max_length=patterns.MAX_CHARS, pattern=NO_NUL)]
 
 
 class TokenRequest(Body):

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from hangwatch_server import logs, metrics
+from hangwatch_server import logs, metrics, tracing
 from hangwatch_server.api import problems
 
 _log = logs.get()
@@ -28,6 +28,7 @@ UPLOAD_BYTES = 64 * 1024 * 1024
 PUBLIC_PATHS = ("/static/", "/vendor/")
 HSTS_S = 365 * 86400
 BODY_IDLE_S = 20.0  # between two pieces of a body
+API = "/api/v1"
 UPLOAD_PATHS = frozenset({"/offline", "/api/v1/diagnose"})
 _GIVEN_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 SECURITY_HEADERS = {
@@ -56,7 +57,16 @@ class Envelope:
             return
         request = Request(scope, receive)
         request.state.request_id = _request_id(request)
-        reply = _Reply(send, request)
+        with (
+            logs.about(request=request.state.request_id),
+            tracing.request(request.method, request.headers) as note,
+        ):
+            reply = _Reply(send, request)
+            await self._answer(request, receive, reply)
+            _note(note, request, reply)
+
+    async def _answer(self, request: Request, receive: Receive, reply: _Reply) -> None:
+        scope = request.scope
         try:
             refusal = _refusal(request)
             if refusal is not None:
@@ -65,7 +75,7 @@ class Envelope:
             await self._app(scope, _Bounded(receive, _limit(request)).receive, reply.send)
         except Exception:
             # The boundary of a request: a defect in one must not be shown raw, nor go unseen.
-            _log.exception("request_failed", id=request.state.request_id, path=scope["path"])
+            _log.exception("request_failed", path=scope["path"])
             if reply.has_started:
                 raise
             await problems.internal(request)(scope, receive, reply.send)
@@ -130,6 +140,19 @@ class _Reply:
             # What is told to one person is kept nowhere on the way, nor in their browser.
             headers.setdefault("cache-control", "no-cache" if self._is_public else "no-store")
         await self._send(message)
+
+
+def _note(note: tracing.Note, request: Request, reply: _Reply) -> None:
+    """The route and not the path: a name for each job would be no name."""
+    route = getattr(request.scope.get("route"), "path", "")
+    if route:
+        # FastAPI gives the route as its own router knows it.
+        is_api = request.url.path.startswith(API) and not route.startswith(API)
+        route = API + route if is_api else route
+        note("name", f"{request.method} {route}")
+        note("http.route", route)
+    note("http.response.status_code", reply.status)
+    note("hangwatch.request_id", request.state.request_id)
 
 
 def _refusal(request: Request) -> Response | None:

@@ -14,6 +14,9 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from hangwatch_server import durations, errors, logs, security
+from hangwatch_server.alerts import people
+from hangwatch_server.alerts.channels import BadChannelError
+from hangwatch_server.alerts.secret_files import SecretError
 from hangwatch_server.pages import boundary
 
 TYPE_PREFIX = "urn:hangwatch:"
@@ -27,9 +30,12 @@ _KNOWN: tuple[tuple[type[errors.HangwatchError], int, str], ...] = (
     (security.EnrolmentError, 403, "not-enrolled"),
     (security.TooManyError, 429, "too-many-requests"),
     (security.TokenError, 422, "bad-token-request"),
+    (BadChannelError, 422, "bad-channel"),
+    (SecretError, 422, "unreadable-secret"),
     (errors.BadRangeError, 422, "bad-range"),
     (errors.BadCursorError, 422, "bad-cursor"),
     (durations.BadDurationError, 422, "bad-duration"),
+    (people.BadSilenceError, 422, "bad-silence"),
     (errors.NotFoundError, 404, "not-found"),
     (errors.ConflictError, 409, "conflict"),
     (errors.StaleLeaseError, 503, "stale-lease"),
@@ -43,9 +49,12 @@ _TITLES = {
     "not-enrolled": "The node cannot be enrolled with this token",
     "too-many-requests": "Too many requests",
     "bad-token-request": "The token cannot be created as asked",
+    "bad-channel": "The channel cannot be as asked",
+    "unreadable-secret": "A secret's file cannot be read",
     "bad-range": "Not a rank range",
     "bad-cursor": "Not a cursor of this list",
     "bad-duration": "Not a duration",
+    "bad-silence": "The silence cannot be as asked",
     "not-found": "Not found",
     "conflict": "In conflict with the present state",
     "stale-lease": "Another replica owns this job now",

@@ -5,9 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from hangwatch_server.api import (
+    actions,
     agents,
     audit,
     captures,
+    channels,
+    deliveries,
     diagnose,
     events,
     groups,
@@ -20,6 +23,7 @@ from hangwatch_server.api import (
     ranks,
     sessions,
     settings,
+    silences,
     tokens,
     verdicts,
 )
@@ -37,7 +41,11 @@ def router() -> APIRouter:
         captures,
         diagnose,
         incidents,
+        actions,
         nodes,
+        deliveries,
+        silences,
+        channels,
         agents,
         tokens,
         sessions,

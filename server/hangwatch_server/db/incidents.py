@@ -22,10 +22,16 @@ from hangwatch_server.db.engine import Database
 from hangwatch_server.db.leases import Lease
 from hangwatch_server.db.tables import captures, incident_events, incidents, jobs
 from hangwatch_server.errors import ConflictError, NotFoundError
-from hangwatch_server.model import ACTIVE_INCIDENTS, Incident, IncidentEvent, IncidentState, Verdict
+from hangwatch_server.model import (
+    ACTIVE_INCIDENTS,
+    JOB_FAILED,
+    Incident,
+    IncidentEvent,
+    IncidentState,
+    Verdict,
+)
 
 MAX_HISTORY = 500
-_END_RECORD = "job failed"
 
 
 async def open_incident(db: Database, lease: Lease, verdict: Verdict, why: str = "") -> Incident:
@@ -45,7 +51,7 @@ async def open_incident(db: Database, lease: Lease, verdict: Verdict, why: str =
 
 
 async def record_failure(
-    db: Database, lease: Lease, verdict: Verdict, why: str = "", reason: str = _END_RECORD
+    db: Database, lease: Lease, verdict: Verdict, why: str = "", reason: str = JOB_FAILED
 ) -> Incident:
     """Write an incident that is over already: the job failed and left nobody waiting, or was
     started again before anything else was known."""
@@ -98,7 +104,12 @@ async def reopen(
     db: Database, lease: Lease, incident_id: str, verdict: Verdict, why: str = ""
 ) -> Incident:
     """A resolved or pruned incident is open again; raise ConflictError if another is active."""
-    changes = {"state": IncidentState.OPEN.value, "ended_at": None, "end_reason": ""}
+    changes = {
+        "state": IncidentState.OPEN.value,
+        "ended_at": None,
+        "end_reason": "",
+        "told_at": None,
+    }
     closed = (IncidentState.RESOLVED, IncidentState.PRUNED)
     reason = why or "the same stall came back"
     return await _change(db, lease, incident_id, closed, changes, reason, verdict)
@@ -161,6 +172,14 @@ async def find(db: Database, incident_id: str) -> Incident | None:
     """One incident with its history."""
     async with db.begin() as connection:
         return await _find(connection, incident_id)
+
+
+async def several(db: Database, incident_ids: Collection[str]) -> dict[str, Incident]:
+    """These incidents by id, without history; at most as many as a page holds are asked for."""
+    statement = incident_rows.query().where(incidents.c.id.in_(incident_ids))
+    async with db.begin() as connection:
+        rows = (await connection.execute(statement)).all()
+    return {row.id: incident_rows.incident(row) for row in rows}
 
 
 async def list_page(

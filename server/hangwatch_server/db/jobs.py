@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Row, case, or_, select, update
+from sqlalchemy import Row, case, func, or_, select, text, update
 from sqlalchemy import delete as delete_from
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -100,6 +101,23 @@ async def list_page(
     page = [_job(row) for row in rows[:size]]
     is_last = len(rows) <= size
     return page, None if is_last else paging.cursor(page[-1].first_seen, page[-1].id)
+
+
+async def unfinished(db: Database, *, heard_within_s: float, is_slow: bool = False) -> list[Job]:
+    """Jobs that run, or ran when they were last heard of; the newest heard first."""
+    statement = (
+        select(jobs)
+        .where(
+            text("jobs.state NOT IN ('finished', 'failed')"),  # as the index has it
+            jobs.c.last_seen > func.now() - timedelta(seconds=heard_within_s),
+        )
+        .order_by(jobs.c.last_seen.desc(), jobs.c.id)
+        .limit(paging.MAX_LIMIT)
+    )
+    if is_slow:
+        statement = statement.where(jobs.c.state == State.SLOW.value)
+    async with db.begin() as connection:
+        return [_job(row) for row in (await connection.execute(statement)).all()]
 
 
 async def stored_attempt(db: Database, job_id: str) -> StoredAttempt | None:

@@ -9,8 +9,19 @@ from sqlalchemy import ColumnElement, Delete, and_, delete, exists, func, or_, s
 
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.incident_rows import is_active
-from hangwatch_server.db.tables import audit, captures, incidents, jobs, nodes, verdicts
+from hangwatch_server.db.tables import (
+    audit,
+    blind_spells,
+    captures,
+    deliveries,
+    incidents,
+    jobs,
+    nodes,
+    silences,
+    verdicts,
+)
 from hangwatch_server.model import IncidentState
+from hangwatch_server.model.alerts import Repeat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +34,9 @@ class Pruned:
     verdicts: int
     nodes: int
     audit: int
+    deliveries: int  # that are about no incident: the others go with theirs
+    silences: int
+    blind_spells: int
 
 
 async def prune(
@@ -46,6 +60,16 @@ async def prune(
         "verdicts": delete(verdicts).where(verdicts.c.at < old),
         "nodes": delete(nodes).where(nodes.c.last_seen < old),
         "audit": delete(audit).where(audit.c.at < old),
+        "deliveries": delete(deliveries).where(
+            deliveries.c.created_at < old, deliveries.c.incident.is_(None)
+        ),
+        "silences": delete(silences).where(
+            or_(
+                silences.c.cancelled_at < old,
+                and_(silences.c.repeat == Repeat.ONCE.value, silences.c.ends_at < old),
+            )
+        ),
+        "blind_spells": delete(blind_spells).where(blind_spells.c.ended_at < old),
     }
     async with db.begin() as connection:
         counts = {

@@ -50,6 +50,24 @@ async def newest_of_incident(db: Database, incident_id: str) -> list[RankedStack
     return [(rank, stacks) for (_, rank), stacks in found.items()]
 
 
+async def newest_of_rank(db: Database, incident_id: str, rank: int) -> Stacks:
+    """One rank's newest stacks over all captures of an incident; none where none came."""
+    statement = (
+        select(capture_parts.c.capture, capture_parts.c.rank, _STACKS)
+        .join(captures, captures.c.id == capture_parts.c.capture)
+        .where(
+            captures.c.incident == incident_id,
+            capture_parts.c.rank == rank,
+            capture_parts.c.has_stacks,
+        )
+        .order_by(captures.c.requested_at.desc(), captures.c.id.desc())
+        .limit(1)
+    )
+    async with db.begin() as connection:
+        rows = (await connection.execute(statement)).all()
+    return next(iter((await _read(rows)).values()), ())
+
+
 async def of_places(connection: AsyncConnection, places: Sequence[Place]) -> dict[Place, Stacks]:
     """Of these parts, in this order; ones that cannot be read are left out."""
     if not places:

@@ -57,6 +57,7 @@ jobs = Table(
     Column("last_seen", _TIME, nullable=False),
     Index("jobs_newest", text("first_seen DESC"), text("id DESC")),
     Index("jobs_by_name", "name", text("first_seen DESC")),
+    Index("jobs_live", "last_seen", postgresql_where=text("state NOT IN ('finished', 'failed')")),
 )
 
 attempts = Table(
@@ -120,6 +121,13 @@ incidents = Table(
     Column("snoozed_until", _TIME),
     Column("is_snoozed_to_end", Boolean, nullable=False, server_default=text("false")),
     Column("verdict", JSONB, nullable=False),
+    Column("told_at", _TIME),  # over, and nothing more is to be told of it
+    Index(
+        "incidents_to_tell",
+        "confirmed_at",
+        "id",
+        postgresql_where=text("confirmed_at IS NOT NULL AND told_at IS NULL"),
+    ),
     Index(
         "incidents_one_active",
         "job",
@@ -272,6 +280,7 @@ channels = Table(
     Column("id", PlainText, primary_key=True),
     Column("name", PlainText, nullable=False, unique=True),
     Column("kind", PlainText, nullable=False),
+    Column("target", PlainText, nullable=False),
     Column("options", JSONB, nullable=False),
     Column("secrets", JSONB, nullable=False),
     Column("topics", ARRAY(PlainText), nullable=False),
@@ -289,11 +298,13 @@ deliveries = Table(
     "deliveries",
     metadata,
     Column("id", PlainText, primary_key=True),
+    # Order within a channel: a message never overtakes an earlier one about the same.
+    Column("sequence", BigInteger, Identity(always=True), nullable=False),
     Column("channel", PlainText, ForeignKey("channels.id", ondelete="CASCADE"), nullable=False),
     Column("incident", PlainText, ForeignKey("incidents.id", ondelete="CASCADE")),
     Column("about", PlainText, nullable=False),
     Column("topic", PlainText, nullable=False),
-    Column("number", Integer, nullable=False),  # of the reminders of one incident: 1, 2, …
+    Column("number", Integer, nullable=False),  # of a reminder: 1, 2, …; 0 for all else
     Column("state", PlainText, nullable=False),
     Column("reason", PlainText, nullable=False, server_default=""),
     Column("message", JSONB, nullable=False),
@@ -305,7 +316,7 @@ deliveries = Table(
     Column("claim", PlainText, nullable=False, server_default=""),
     Column("thread", PlainText, nullable=False, server_default=""),
     UniqueConstraint("channel", "about", "topic", "number"),
-    Index("deliveries_due", "next_at", postgresql_where=text("state = 'pending'")),
+    Index("deliveries_due", "channel", "next_at", postgresql_where=text("state = 'pending'")),
     Index("deliveries_newest", text("created_at DESC"), text("id DESC")),
     Index("deliveries_of_incident", "incident", "created_at"),
 )
@@ -334,4 +345,43 @@ silences = Table(
     Column("created_by", PlainText, nullable=False),
     Column("comment", PlainText, nullable=False),
     Column("cancelled_at", _TIME),
+)
+
+# One row for an incident, for ever: its presence is what keeps a command from running twice.
+actions = Table(
+    "actions",
+    metadata,
+    Column("incident", PlainText, ForeignKey("incidents.id", ondelete="CASCADE"), primary_key=True),
+    Column("job", PlainText, nullable=False),
+    Column("state", PlainText, nullable=False),
+    Column("command", ARRAY(PlainText), nullable=False),
+    Column("why", PlainText, nullable=False),
+    Column("begun_at", _TIME, nullable=False),
+    Column("ended_at", _TIME),
+    Column("claim", PlainText, nullable=False),
+    Column("claimed_until", _TIME),
+    Column("exit_code", Integer),
+    Column("output", PlainText, nullable=False, server_default=""),
+    Index("actions_newest", text("begun_at DESC")),
+)
+
+blind_spells = Table(
+    "blind_spells",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    Column("cause", PlainText, nullable=False),
+    Column("subject", PlainText, nullable=False),
+    Column("job_name", PlainText, nullable=False),
+    Column("text", PlainText, nullable=False),
+    Column("began_at", _TIME, nullable=False),
+    Column("ended_at", _TIME),
+    Column("told_at", _TIME),  # over, and nothing more is to be told of it
+    Index(
+        "blind_spells_one_active",
+        "cause",
+        "subject",
+        unique=True,
+        postgresql_where=text("ended_at IS NULL"),
+    ),
+    Index("blind_spells_to_tell", "began_at", postgresql_where=text("told_at IS NULL")),
 )

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hangwatch_server.model import Incident, IncidentState, State, Verdict
+from hangwatch_server.model import JOB_FAILED, Incident, IncidentState, State, Verdict
 
 REOPEN_WITHIN_S = 60.0
-_ENDS = {State.FINISHED: "job finished", State.FAILED: "job failed"}
+_ENDS = {State.FINISHED: "job finished", State.FAILED: JOB_FAILED}
 
 
 class Action(StrEnum):

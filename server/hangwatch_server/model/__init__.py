@@ -83,6 +83,7 @@ from hangwatch_server.model.verdict import (
 )
 from hangwatch_server.model.words import (
     ACTIVE_INCIDENTS,
+    JOB_FAILED,
     SHOWN_INCIDENTS,
     Activity,
     CaptureState,
@@ -95,6 +96,7 @@ from hangwatch_server.model.words import (
 
 __all__ = [
     "ACTIVE_INCIDENTS",
+    "JOB_FAILED",
     "SHOWN_INCIDENTS",
     "Action",
     "Activity",

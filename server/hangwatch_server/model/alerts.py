@@ -85,11 +85,15 @@ class Channel:
     disabled_reason: str  # "the receiver answered 410 Gone"
     created_at: datetime
     created_by: str
+    target: str = ""  # where it goes, as lists show it: a host, never a secret
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """Nothing is said of what matches while it lasts; planned ahead it is a maintenance window."""
+    """No alarm is raised of what matches while it lasts; planned ahead it is a maintenance window.
+
+    Of an alarm raised before, acknowledgement and end are still told: no page is left open by it.
+    """
 
     id: str
     matchers: tuple[Matcher, ...]
@@ -114,6 +118,7 @@ class Message:
     text: str  # plain, a few lines
     url: str  # of the page where somebody can do something about it
     incident: Incident | None  # as it was then; None for what is not about one
+    stack: tuple[str, ...] = ()  # of the first culprit, innermost first: "train.py:88 in load"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,18 +132,50 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """One message to one channel, and how it went."""
+class DeliverySummary:
+    """One message to one channel, as lists show it."""
 
     id: str  # that of its message
     channel: str
     channel_name: str
     topic: Topic
+    number: int  # of a reminder: 1, 2, …; 0 for all else
     about: str
+    incident: str | None
+    title: str
     state: DeliveryState
-    reason: str
+    reason: str  # why it is silenced, failed or tried again; "" otherwise
+    tries: int
     created_at: datetime
-    next_at: datetime | None
+    next_at: datetime | None  # of its next try, while pending
     sent_at: datetime | None
-    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery(DeliverySummary):
+    """One message to one channel, how each try went, and what it says."""
+
+    attempts: tuple[Attempt, ...]  # oldest first
     message: Message
+
+
+class BlindCause(StrEnum):
+    """Why the monitor cannot judge."""
+
+    NO_AGENT = "no_agent"  # jobs ran, and no agent is heard
+    COVERAGE = "coverage"  # too few ranks of a job report
+    SERVER = "server"  # a task of the server itself keeps failing
+    DATABASE = "database"  # the database was away; known only afterwards
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlindSpell:
+    """A time in which the monitor saw too little to judge: nothing it said then counts."""
+
+    id: str
+    cause: BlindCause
+    subject: str  # id of the job, name of the server's machine, or ""
+    job_name: str  # "" where it is about more than one job
+    text: str
+    began_at: datetime
+    ended_at: datetime | None

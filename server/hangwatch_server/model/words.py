@@ -86,6 +86,7 @@ class IncidentState(StrEnum):
     PRUNED = "pruned"  # a suspicion that progress cleared
 
 
+JOB_FAILED = "job failed"  # the reason why an incident ended that no progress and no restart ended
 ACTIVE_INCIDENTS = (IncidentState.OPEN, IncidentState.CONFIRMED)
 # A suspicion is no incident for people yet: these are what lists show unless asked for others.
 SHOWN_INCIDENTS = (IncidentState.CONFIRMED, IncidentState.RESOLVED, IncidentState.ENDED)

@@ -19,9 +19,10 @@ def services_of(request: Request) -> Services:
 
 House = Annotated[Services, Depends(services_of)]
 READ = Depends(security.require("read"))
+OPERATE = Depends(security.require("operate"))
 ADMIN = Depends(security.require("admin"))
 Admin = Annotated[security.Caller, ADMIN]
-Operator = Annotated[security.Caller, Depends(security.require("operate"))]
+Operator = Annotated[security.Caller, OPERATE]
 Reader = Annotated[security.Caller, READ]
 
 

@@ -10,6 +10,9 @@ from hangwatch_server import assets
 from hangwatch_server.pages import (
     administration,
     captures,
+    channels,
+    confirm,
+    deliveries,
     incident_list,
     incident_stacks,
     incidents,
@@ -20,6 +23,7 @@ from hangwatch_server.pages import (
     oidc,
     overview,
     ranks,
+    silences,
     static_files,
 )
 from hangwatch_server.pages.static_files import KeptFiles
@@ -34,6 +38,10 @@ for _page in (
     incidents,
     incident_stacks,
     captures,
+    channels,
+    confirm,
+    deliveries,
+    silences,
     nodes,
     offline,
     login,

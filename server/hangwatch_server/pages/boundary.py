@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
 from typing import Any
@@ -12,14 +11,16 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from hangwatch_server import errors, security
+from hangwatch_server import errors, logs, security
+from hangwatch_server.alerts.channels import BadChannelError
 from hangwatch_server.pages import render
 
-_log = logging.getLogger("hangwatch.pages")
+_log = logs.get()
 _STATUS: tuple[tuple[type[errors.HangwatchError], int], ...] = (
     (security.ForbiddenError, 403),
     (security.TooManyError, 429),
     (errors.NotFoundError, 404),
+    (BadChannelError, 422),
     (errors.BadRangeError, 422),
     (errors.ConflictError, 409),
     (errors.DatabaseError, 503),
@@ -61,7 +62,7 @@ class PageRoute(APIRoute):
                 return error_page(request, error.status_code, error.detail)
             except Exception:
                 # The request boundary: without this the reader would see an empty response.
-                _log.exception("page_failed path=%s", request.url.path)
+                _log.exception("page_failed", path=request.url.path)
                 return error_page(request, 500, "Something went wrong that should not.")
 
         return guarded

@@ -27,6 +27,7 @@ from hangwatch_server.model import (
 )
 from hangwatch_server.pages import (
     access,
+    alerts_sent,
     bundles,
     commands,
     culprits,
@@ -56,23 +57,23 @@ RankChoice = Annotated[_Rank | None, BeforeValidator(lambda text: text or None),
 
 @router.get("/incidents/{incident_id}.txt", response_class=PlainTextResponse)
 async def incident_text(request: Request, house: access.House, incident_id: str) -> str:
-    return await _text(request, house, await _find(house, incident_id))
+    return await _text(request, house, await find(house, incident_id))
 
 
 @router.get("/incidents/{incident_id}.json")
 async def incident_json(house: access.House, incident_id: str) -> Incident:
-    return await _find(house, incident_id)
+    return await find(house, incident_id)
 
 
 @router.get("/incidents/{incident_id}/moments.json")
 async def incident_moments(house: access.House, incident_id: str) -> tuple[Moment, ...]:
-    await _find(house, incident_id)
+    await find(house, incident_id)
     return await moment_rows.of_incident(house.db, incident_id)
 
 
 @router.get("/incidents/{incident_id}/bundle.zip")
 async def incident_bundle(house: access.House, incident_id: str) -> Response:
-    return await bundles.response(house, await _find(house, incident_id))
+    return await bundles.response(house, await find(house, incident_id))
 
 
 @router.get("/incidents/{incident_id}/live")
@@ -83,7 +84,7 @@ async def incident_live(
     chosen: stack_view.Chosen,
     rank: RankChoice = None,
 ) -> Response:
-    incident = await _find(house, incident_id)
+    incident = await find(house, incident_id)
     topics = (f"incident:{incident_id}", f"job:{incident.job}")
     return live.stream(
         request,
@@ -104,10 +105,10 @@ async def incident(
 ) -> Response:
     form = negotiation.wanted(request)
     if form == "json":
-        document = bundles.document(await _find(house, incident_id))
+        document = bundles.document(await find(house, incident_id))
         return Response(document, media_type="application/json")
     if form == "text":
-        return PlainTextResponse(await _text(request, house, await _find(house, incident_id)))
+        return PlainTextResponse(await _text(request, house, await find(house, incident_id)))
     values = await _values(request, house, incident_id, rank, chosen)
     return render.page(request, "incident", values)
 
@@ -159,7 +160,7 @@ def _back(incident_id: str) -> Response:
     return RedirectResponse(f"/incidents/{incident_id}", status_code=303)
 
 
-async def _find(house: Services, incident_id: str) -> Incident:
+async def find(house: Services, incident_id: str) -> Incident:
     found = await incident_rows.find(house.db, incident_id)
     if found is None:
         raise NotFoundError(
@@ -183,7 +184,7 @@ async def _values(
     rank: int | None,
     chosen: stack_view.Choice,
 ) -> render.Values:
-    incident = await _find(house, incident_id)
+    incident = await find(house, incident_id)
     tree = await house.captures.incident_tree(incident_id, native=chosen.native)
     taken = await capture_rows.summaries(house.db, incident_id)
     moment = await moment_rows.newest(house.db, incident_id)
@@ -191,6 +192,7 @@ async def _values(
         **_heading(incident),
         **_causes(incident.verdict, tree, moment),
         **_evidence(incident, taken, moment),
+        **await alerts_sent.of_incident(house, incident, datetime.now(UTC)),
         "path_steps": await _path(house, incident, rank),
         "rank": rank,
         "ring": ring.of_cycle(incident.verdict.cycle),

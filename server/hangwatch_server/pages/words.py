@@ -6,10 +6,9 @@ Text only. What is believed about a job is decided elsewhere; escaping is Jinja'
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from datetime import UTC, datetime
 
-from hangwatch_server import ranges
+from hangwatch_server import durations, ranges, texts
 from hangwatch_server.errors import BadRangeError
 from hangwatch_server.model import Condition, IncidentState, Kind, Limits, Link, State
 from hangwatch_server.watch.advice import REPEAT_OFFENDER
@@ -97,27 +96,10 @@ _PROCESS_STATES = {
     "X": "dead",
     "gone": "gone",
 }
-# Invisible, and of no use in a name: two names could look alike. Joiners, which emoji need, stay.
-_INVISIBLE = frozenset("\u200b\u2060\ufeff\u00ad\u180e")
-# Overrides and embeddings can make a name read as another; isolates and joiners (emoji) stay.
-_BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
 
-
-def duration(seconds: float | None) -> str:
-    """`0.4 s`, `12 s`, `4 min 12 s`, `3 h 12 min`, `2 d 4 h`; `never` for None."""
-    if seconds is None:
-        return "never"
-    seconds = max(0.0, seconds)
-    if seconds < SECONDS_SHOWN_BELOW_S:
-        return f"{seconds:.1f} s"
-    whole = int(seconds)
-    if whole < MINUTE_S:
-        return f"{whole} s"
-    if whole < HOUR_S:
-        return f"{whole // MINUTE_S} min {whole % MINUTE_S:02d} s"
-    if whole < DAY_S:
-        return f"{whole // HOUR_S} h {whole % HOUR_S // MINUTE_S:02d} min"
-    return f"{whole // DAY_S} d {whole % DAY_S // HOUR_S} h"
+duration = durations.spoken
+plain = texts.plain
+short = texts.short
 
 
 def length(seconds: float) -> str:
@@ -184,23 +166,6 @@ def clock(at: datetime) -> str:
 
 def seconds_ago(at: datetime, now: datetime) -> float:
     return max(0.0, (now - at).total_seconds())
-
-
-def plain(text: str) -> str:
-    """Text without control and direction marks, which could make a name read as another."""
-    kept = (
-        character
-        for character in text
-        if character not in _BIDI_CONTROLS
-        and character not in _INVISIBLE
-        and (unicodedata.category(character) != "Cc" or character == "\n")
-    )
-    return "".join(kept)
-
-
-def short(text: str, limit: int = 80) -> str:
-    """The beginning of a text that a job can make as long as it likes."""
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
 def limits(value: Limits) -> str:

@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hangwatch_server.settings.access import AccessSettings
+from hangwatch_server.settings.actions import ActionSettings
+from hangwatch_server.settings.alerts import AlertSettings
 from hangwatch_server.settings.detection import DetectionLimits, setting
+from hangwatch_server.settings.outgoing import OutgoingSettings
 
 
 def default_data_dir() -> Path:
@@ -22,7 +25,9 @@ def default_data_dir() -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerSettings(DetectionLimits, AccessSettings):
+class ServerSettings(
+    DetectionLimits, AccessSettings, ActionSettings, AlertSettings, OutgoingSettings
+):
     """What one server process needs to know."""
 
     host: str = field(
@@ -71,6 +76,12 @@ class ServerSettings(DetectionLimits, AccessSettings):
     log_level: str = field(
         default="info",
         metadata=setting("debug, info, warning or error", "info is written for operators"),
+    )
+    log_format: str = field(
+        default="text",
+        metadata=setting(
+            "text or json: how a line of the log is written", "text is read by people as it is"
+        ),
     )
     interval_s: float = field(
         default=1.0,

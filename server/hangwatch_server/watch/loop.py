@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from hangwatch_agent import wire
-from hangwatch_server import detect, diagnose, logs, metrics, ranges
+from hangwatch_server import detect, diagnose, logs, metrics, ranges, tracing
 from hangwatch_server.board import Board
 from hangwatch_server.bus import Bus
 from hangwatch_server.captures.service import Captures
@@ -23,7 +23,16 @@ from hangwatch_server.detect import Decision, DetectSettings, Memory, Wish
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.model import Finding, Kind, Link, NodeHistory, Snapshot
 from hangwatch_server.settings import ServerSettings
-from hangwatch_server.watch import advice, appointments, attempts, findings, guard, rows, verdicts
+from hangwatch_server.watch import (
+    advice,
+    appointments,
+    attempts,
+    findings,
+    gauges,
+    guard,
+    rows,
+    verdicts,
+)
 from hangwatch_server.watch.appointments import Appointments
 from hangwatch_server.watch.leases import Leases
 from hangwatch_server.watch.ledger import Ledger
@@ -85,7 +94,7 @@ class Loop:
                     errands.create_task(self._fulfil(self.watched[job], wish))
                 self._appoint(errands, job)
             await self._tend_safely(errands)
-        metrics.jobs_watched.set(len(self.watched))
+        gauges.tell(self.watched.values(), self._links.values())
 
     def _appoint(self, errands: asyncio.TaskGroup, job: str) -> None:
         watched = self.watched.get(job)
@@ -309,7 +318,9 @@ def _judge(
     snapshot: Snapshot, memory: Memory, before: Finding, limits: DetectSettings
 ) -> tuple[Finding, Memory, Decision]:
     if detect.needs_diagnosis(snapshot, memory, limits):
-        finding = findings.main(diagnose.diagnose(snapshot), before, memory)
+        with tracing.span("diagnose", job=snapshot.job, ranks=snapshot.world_size) as note:
+            finding = findings.main(diagnose.diagnose(snapshot), before, memory)
+            note("kind", finding.kind.value)
     else:
         finding = Finding(kind=Kind.NONE, coverage=diagnose.coverage(snapshot), confidence=1.0)
     memory, decision = detect.step(memory, snapshot, finding, limits)

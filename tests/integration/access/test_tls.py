@@ -136,7 +136,7 @@ def test_the_command_line_trusts_the_sites_own_authority(
     trusted = client.Client(secure.url, secure.admin_token, folder / "cert.pem")
     untrusted = client.Client(secure.url, secure.admin_token)
 
-    assert trusted.jobs().value.items == ()
+    assert trusted.jobs().items == ()
     with pytest.raises(client.ClientError, match="--ca-file"):
         untrusted.jobs()
 
@@ -146,7 +146,7 @@ def test_an_agent_is_enrolled_over_tls(secure: RunningServer, folder: Path) -> N
     admin = client.Client(secure.url, secure.admin_token, folder / "cert.pem")
     settings = AgentSettings(
         server=secure.url,
-        enrol_token=admin.create_token(wanted).value.token,
+        enrol_token=admin.create_token(wanted).token,
         node="secure-node",
         state_dir=folder / "state",
         ca_file=folder / "cert.pem",

@@ -276,3 +276,47 @@ def test_an_unknown_log_level_is_said_with_the_known_ones(hangwatch: Hangwatch) 
 
     assert done.returncode == 2
     assert "debug, info, warning, error" in done.stderr
+
+
+def test_a_hold_on_a_healthy_job_exits_0_at_once(hangwatch: Hangwatch, live_job: str) -> None:
+    done = hangwatch("hold", live_job, "--timeout", "2m")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "nothing to wait for" in done.stdout
+
+
+def test_a_hold_of_a_hung_job_ends_with_its_evidence(
+    hangwatch: Hangwatch, cli_server: RunningServer
+) -> None:
+    token = cli_server.new_token("agent", "node-held")
+    launch = wire.Launch(key="launch that is held", name="gpt-held")
+    with synthetic_agent.beating(cli_server.url, token, "node-held", launch) as agent:
+        waiting.until(lambda: hangwatch("check", "gpt-held").returncode == 0, 90, "it is fine")
+        agent.is_gone = True
+        hung = hangwatch("check", "gpt-held", "--wait", "90s")
+        held = hangwatch("hold", "gpt-held", "--timeout", "60s", "--json")
+
+    assert (hung.returncode, hung.stderr) == (1, "")
+    assert held.returncode == 0
+    assert json.loads(held.stdout)["evidence_stored"] is True
+
+
+@pytest.mark.parametrize("command", ["check", "hold"])
+def test_no_server_is_exit_2_for_whoever_scripts(hangwatch: Hangwatch, command: str) -> None:
+    done = hangwatch(command, "any", HANGWATCH_SERVER="http://127.0.0.1:1")
+
+    assert done.returncode == 2
+    assert "nothing listens there" in done.stderr
+
+
+def test_a_check_waits_for_a_server_that_is_away(hangwatch: Hangwatch) -> None:
+    done = hangwatch("check", "any", "--wait", "1s", HANGWATCH_SERVER="http://127.0.0.1:1")
+
+    assert done.returncode == 2
+
+
+def test_a_wait_that_is_no_duration_is_said_with_an_example(hangwatch: Hangwatch) -> None:
+    done = hangwatch("check", "any", "--wait", "soon")
+
+    assert done.returncode == 2
+    assert "30s, 2m or 1h" in done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hangwatch_server.settings import ServerSettings, effective
 
 SETTINGS = ServerSettings(
-    port=9000, database_url="postgresql://ada:secret@host/name", retention_days=7.0
+    port=9000, database_url="postgresql://ada:hunter2@host/name", retention_days=7.0
 )
 ORIGINS = {"port": "flag --port", "database_url": "environment HANGWATCH_DATABASE_URL_FILE"}
 
@@ -14,7 +14,7 @@ def test_no_secret_is_shown() -> None:
     rows = {row.key: row for row in effective.rows(SETTINGS, ORIGINS)}
 
     assert rows["database_url"].value == effective.HIDDEN
-    assert "secret" not in str(rows)
+    assert "hunter2" not in str(rows)
     assert rows["bootstrap_token"].value == ""
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from hangwatch_server.alerts.channels.fields import Field
+from hangwatch_server.alerts.outgoing import Outgoing
 from hangwatch_server.model.alerts import Message
 
 
@@ -51,4 +53,17 @@ class Sender(Protocol):
 class MakeSender(Protocol):
     """How a kind is built from a channel's options and its secrets, read a moment before."""
 
-    def __call__(self, options: Mapping[str, str], secrets: Mapping[str, str]) -> Sender: ...
+    def __call__(
+        self, options: Mapping[str, str], secrets: Mapping[str, str], outgoing: Outgoing
+    ) -> Sender: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What a kind of channel asks for, and how one of it is built."""
+
+    label: str  # "Slack, by a bot"
+    about: str  # one sentence: what arrives, and what it needs
+    fields: tuple[Field, ...]
+    make: MakeSender
+    target: Callable[[Mapping[str, str], Mapping[str, str]], str]  # shown on lists: no secret

@@ -8,12 +8,24 @@ import pytest
 from pydantic import TypeAdapter
 
 from hangwatch_server import model
-from hangwatch_server.api import documents, examples, health
+from hangwatch_server.api import (
+    channels,
+    documents,
+    examples,
+    examples_alerts,
+    examples_channels,
+    health,
+)
 from hangwatch_server.db import audit
+from hangwatch_server.model import alerts
+from hangwatch_server.model.alerts import Channel
 
 CASES: list[tuple[Any, Any]] = [
     (model.Verdict, examples.VERDICT),
     (model.Job, examples.JOB),
+    (Channel, examples_channels.CHANNEL),
+    (channels.KindRow, examples_channels.KIND),
+    (channels.Trial, examples_channels.TRIAL),
     (model.RankRow, examples.RANK),
     (model.GroupRow, examples.GROUP),
     (model.TimelinePoint, examples.TIMELINE_POINT),
@@ -30,6 +42,10 @@ CASES: list[tuple[Any, Any]] = [
     (documents.TokenRow, examples.TOKEN),
     (documents.NewToken, examples.NEW_TOKEN),
     (audit.AuditRow, examples.AUDIT),
+    (alerts.Silence, examples_alerts.SILENCE),
+    (alerts.DeliverySummary, examples_alerts.DELIVERY_SUMMARY),
+    (alerts.Delivery, examples_alerts.DELIVERY),
+    (alerts.Message, examples_alerts.DELIVERY["message"]),
     (health.Health, examples.HEALTH),
     (health.Readiness, examples.READINESS),
 ]

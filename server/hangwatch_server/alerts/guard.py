@@ -1,0 +1,137 @@
+"""Where an outgoing request may go: public addresses, and what the operator allows besides.
+
+Whoever may make a channel chooses an address that this server then calls. Without this guard it
+could reach what only the server reaches: the metadata service of a cloud, databases, neighbours.
+A name is resolved here, and the caller connects to the very address that was checked, so that a
+name which changes its mind in between (DNS rebinding) gains nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+
+from hangwatch_server.errors import HangwatchError
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+_Address = IPv4Address | IPv6Address
+# RFC 6052: an IPv6-only network reaches IPv4 hosts by these; the last 32 bits say which.
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+class NotAllowedError(HangwatchError):
+    """The address is one that requests must not go to."""
+
+
+class NoSuchNameError(HangwatchError):
+    """The name cannot be resolved now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """What may be reached although it is not public."""
+
+    names: frozenset[str] = frozenset()
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+
+
+def read_allowed(text: str) -> Allowed:
+    """Read `alertmanager.internal, 10.20.0.0/16`; raise HangwatchError for a part that is odd."""
+    names, networks = set(), []
+    for part in text.replace(",", " ").split():
+        if "/" in part or part[-1:].isdigit() or ":" in part:
+            networks.append(_network(part))
+        else:
+            names.add(_plain_name(part))
+    return Allowed(names=frozenset(names), networks=tuple(networks))
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """The addresses of a name as this machine's resolver knows them."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(entry[4][0]) for entry in found]
+
+
+class Guard:
+    """Tells for a host the addresses that may be connected to."""
+
+    def __init__(self, allowed: Allowed, resolve: Resolve = resolve) -> None:
+        self._allowed, self._resolve = allowed, resolve
+
+    async def addresses(self, host: str, port: int) -> tuple[str, ...]:
+        """At least one address; NotAllowedError or NoSuchNameError say why there is none."""
+        name = _plain_name(host)
+        try:
+            found = [ipaddress.ip_address(text) for text in await self._resolve(name, port)]
+        except (OSError, UnicodeError, ValueError) as error:
+            raise NoSuchNameError(
+                f"{host} has no address here: check its spelling and this server's DNS ({error})"
+            ) from error
+        good = [address for address in found if self._may(name, address)]
+        if not good:
+            self._refuse(host, found)
+        return tuple(str(address) for address in good)
+
+    def check_literal(self, host: str) -> None:
+        """Refuse a bad address that is written out; names are somebody else's to resolve."""
+        name = _plain_name(host)
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return
+        if not self._may(name, address):
+            self._refuse(host, [address])
+
+    def _may(self, name: str, address: _Address) -> bool:
+        if name in self._allowed.names or is_public(address):
+            return True
+        return any(_meant(address) in network for network in self._allowed.networks)
+
+    def _refuse(self, host: str, found: Sequence[_Address]) -> None:
+        where = ", ".join(str(address) for address in found[:3]) or "no address"
+        told = host if host.strip("[]") == where else f"{host} ({where})"
+        raise NotAllowedError(
+            f"{told} is not a public address, and alerts go nowhere else: if this receiver is "
+            "meant, add its host name or network to the setting outgoing_allow and restart"
+        )
+
+
+def is_public(address: _Address) -> bool:
+    """Whether the address is one of the open internet, whatever form it is written in."""
+    meant = _meant(address)
+    if isinstance(meant, IPv6Address) and meant.is_site_local:
+        return False  # given up by RFC 3879, and still in use inside old networks
+    return meant.is_global and not (
+        meant.is_multicast or meant.is_reserved or meant.is_link_local or meant.is_unspecified
+    )
+
+
+def _meant(address: _Address) -> _Address:
+    """The IPv4 address inside an IPv6 one that only carries it."""
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address in _NAT64:
+            return IPv4Address(int(address) & 0xFFFF_FFFF)
+        if address.sixtofour is not None:
+            return address.sixtofour
+    return address
+
+
+def _network(part: str) -> IPv4Network | IPv6Network:
+    try:
+        return ipaddress.ip_network(part)
+    except ValueError as error:
+        raise HangwatchError(
+            f"outgoing_allow: '{part[:60]}' is neither a host name nor a network such as "
+            f"10.20.0.0/16 ({error})"
+        ) from error
+
+
+def _plain_name(host: str) -> str:
+    return host.strip("[]").rstrip(".").lower()

@@ -1,0 +1,151 @@
+"""Watches the watcher: keeps the record of blind spells, and beats outside while it can judge.
+
+It looks at rows and at what it is handed of this process. What it finds is told as any alert is; a
+server that can tell nothing any more is noticed by its heartbeat, which then stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hangwatch_server import durations, logs, metrics
+from hangwatch_server.alerts import sight
+from hangwatch_server.alerts.outgoing import Outgoing
+from hangwatch_server.alerts.sight import Facts
+from hangwatch_server.clock import Clock
+from hangwatch_server.db import blind_spells, outbox
+from hangwatch_server.db import jobs as job_rows
+from hangwatch_server.db.engine import Database
+from hangwatch_server.errors import DatabaseError, HangwatchError
+from hangwatch_server.model.alerts import BlindCause, BlindSpell
+
+TICK_S = 5.0
+# Of a single job: the server judges all others.
+_PARTIAL = (BlindCause.COVERAGE,)
+_log = logs.get()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Senses:
+    """What this process knows of itself, as functions so that this room need not know whose."""
+
+    server: str
+    agents: Callable[[], int]  # that are heard now
+    failing: Callable[[], tuple[str, ...]]  # tasks of the server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long and how much may be out of sight."""
+
+    after_s: float
+    share: float
+    heard_within_s: float  # a job not heard for longer is gone
+
+
+@dataclass
+class Monitor:
+    """One per server."""
+
+    db: Database
+    senses: Senses
+    patience: Patience
+    clock: Clock
+    is_telling: Callable[[], bool]  # whether alerts were planned just now
+    can_judge: bool = False
+    _since_s: dict[tuple[BlindCause, str], float] = field(default_factory=dict)
+    _away_since_s: float | None = None
+
+    async def run(self) -> None:
+        while True:
+            await self.look()
+            await asyncio.sleep(TICK_S)
+
+    async def look(self) -> None:
+        """Bring the record of blind spells in line with what is seen now."""
+        now_s = self.clock.monotonic_s()
+        try:
+            jobs = await job_rows.unfinished(self.db, heard_within_s=self.patience.heard_within_s)
+            spells = [spell for spell in await blind_spells.to_tell(self.db) if not spell.ended_at]
+            await self._note_return(now_s)
+            facts = Facts(
+                server=self.senses.server,
+                agents=self.senses.agents(),
+                jobs=jobs,
+                failing=self.senses.failing(),
+            )
+            standing = await self._update(facts, spells, now_s)
+            await self._measure()
+        except DatabaseError as error:
+            self.can_judge = False
+            metrics.is_blind.set(1)
+            if self._away_since_s is None:
+                self._away_since_s = now_s
+                _log.warning("monitor_has_no_database", error=str(error))
+            return
+        metrics.is_blind.set(1 if standing else 0)
+        is_whole = all(cause in _PARTIAL for cause in standing) and not facts.failing
+        self.can_judge = is_whole and self.is_telling()
+
+    async def _note_return(self, now_s: float) -> None:
+        since_s = self._away_since_s
+        if since_s is not None and now_s - since_s >= self.patience.after_s:
+            text = sight.away(durations.spoken(now_s - since_s))
+            await blind_spells.record(self.db, BlindCause.DATABASE, text, now_s - since_s)
+        self._away_since_s = None
+
+    async def _update(
+        self, facts: Facts, spells: list[BlindSpell], now_s: float
+    ) -> tuple[BlindCause, ...]:
+        """End what is over and begin what has lasted; the causes that stand then."""
+        present = sight.symptoms(facts, self.patience.share)
+        self._since_s = sight.still_since(self._since_s, present, now_s)
+        over = [spell for spell in spells if sight.is_over(spell, facts, present)]
+        for spell in over:
+            await blind_spells.end(self.db, spell.id)
+            _log.warning("sight_is_back", cause=spell.cause, text=spell.text)
+        standing = {(spell.cause, spell.subject) for spell in spells if spell not in over}
+        for symptom in present:
+            age_s = now_s - self._since_s[symptom.key]
+            if age_s < self.patience.after_s or symptom.key in standing:
+                continue
+            await blind_spells.begin(
+                self.db, symptom.cause, symptom.subject, symptom.job_name, symptom.text, age_s
+            )
+            standing.add(symptom.key)
+            _log.warning("monitor_is_blind", cause=symptom.cause, text=symptom.text)
+        return tuple(cause for cause, _ in standing)
+
+    async def _measure(self) -> None:
+        backlog = await outbox.backlog(self.db)
+        metrics.alerts_pending.set(backlog.pending)
+        metrics.alerts_oldest_pending_seconds.set(backlog.oldest_age_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """A POST at a steady pace for as long as the monitor can judge: its absence is the alarm."""
+
+    monitor: Monitor
+    outgoing: Outgoing
+    url: str
+    interval_s: float
+
+    async def run(self) -> None:
+        while True:
+            if self.monitor.can_judge:
+                await self._beat()
+                await asyncio.sleep(self.interval_s)
+            else:
+                await asyncio.sleep(min(self.interval_s, TICK_S))
+
+    async def _beat(self) -> None:
+        try:
+            answer = await self.outgoing.post(self.url, b"", {})
+        except HangwatchError as error:
+            _log.warning("heartbeat_not_heard", error=str(error))
+            return
+        if not answer.is_accepted:
+            _log.warning("heartbeat_refused", status=answer.status)

@@ -1,0 +1,73 @@
+"""Which notices must exist now: of stragglers, and of the monitor's own blindness. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from hangwatch_server.alerts import matching
+from hangwatch_server.model import Job, State
+from hangwatch_server.model.alerts import (
+    BlindCause,
+    BlindSpell,
+    Channel,
+    DeliveryState,
+    Silence,
+    Topic,
+)
+from hangwatch_server.model.outbox import Due, Subject, Told
+
+# A straggler that catches up within a minute is no news.
+SLOW_FOR_S = 60.0
+_HELD = "silenced by {} until {:%Y-%m-%d %H:%M} UTC"
+
+
+def of_slow_job(
+    job: Job, channel: Channel, told: Sequence[Told], silences: Sequence[Silence], now: datetime
+) -> tuple[Due, ...]:
+    """Once per attempt and set of stragglers, and only where somebody asked for it."""
+    if job.state is not State.SLOW or Topic.SLOW not in channel.topics or told:
+        return ()
+    subject = matching.of_verdict(job.verdict)
+    is_new = now < job.verdict.since + timedelta(seconds=SLOW_FOR_S)
+    if is_new or not matching.matches(channel.matchers, subject):
+        return ()
+    held = _held(silences, subject, now)
+    return (Due(channel=channel.id, topic=Topic.SLOW, held=held),)
+
+
+def of_spell(
+    spell: BlindSpell,
+    channel: Channel,
+    told: Sequence[Told],
+    silences: Sequence[Silence],
+    now: datetime,
+) -> tuple[Due, ...]:
+    """That Hangwatch is blind, and to whom that was told, that it sees again.
+
+    That the database was away can only be told afterwards, in one message.
+    """
+    subject = Subject(job=spell.job_name, job_id=spell.subject, nodes=(), kind="", conditions=())
+    if spell.job_name and not matching.matches(channel.matchers, subject):
+        return ()
+    blind = next((one for one in told if one.topic is Topic.BLIND), None)
+    held = _held(silences, subject, now)
+    is_told_late = spell.cause is BlindCause.DATABASE
+    if blind is None:
+        is_wanted = Topic.BLIND in channel.topics and (spell.ended_at is None or is_told_late)
+        return (Due(channel=channel.id, topic=Topic.BLIND, held=held),) if is_wanted else ()
+    if spell.ended_at is None:
+        is_woken = blind.state is DeliveryState.SILENCED and not held
+        return (Due(channel=channel.id, topic=Topic.BLIND, wakes=blind.id),) if is_woken else ()
+    was_told = blind.state in (DeliveryState.PENDING, DeliveryState.SENT)
+    is_said = any(one.topic is Topic.SIGHTED for one in told)
+    if is_told_late or is_said or not was_told or Topic.SIGHTED not in channel.topics:
+        return ()
+    return (Due(channel=channel.id, topic=Topic.SIGHTED),)
+
+
+def _held(silences: Sequence[Silence], subject: Subject, now: datetime) -> str:
+    silence = matching.first_on(silences, subject, now)
+    if silence is None:
+        return ""
+    return _HELD.format(silence.created_by, matching.end_of(silence, now))

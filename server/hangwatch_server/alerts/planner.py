@@ -1,0 +1,133 @@
+"""Looks at what is to be told, and writes it into the outbox. What is due, pure modules decide.
+
+Per look without channels: one statement. With channels and nothing to tell: three, and one more
+where a channel asks for stragglers. Any number of servers may plan at once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+
+from hangwatch_server.alerts import frames, messages, notices, planning
+from hangwatch_server.alerts.planning import Rules
+from hangwatch_server.db import blind_spells, outbox
+from hangwatch_server.db import channels as channel_rows
+from hangwatch_server.db import incidents as incident_rows
+from hangwatch_server.db import jobs as job_rows
+from hangwatch_server.db import silences as silence_rows
+from hangwatch_server.db.engine import Database
+from hangwatch_server.model import Job
+from hangwatch_server.model.alerts import BlindSpell, Channel, Message, Topic
+from hangwatch_server.model.outbox import Case, Due, Told
+
+# A slow job runs, and so is heard of every few seconds.
+SLOW_HEARD_WITHIN_S = 120.0
+# Of many hangs, the first are told while the messages of the others are still written.
+INCIDENTS_AT_ONCE = 50
+Planned = list[tuple[Due, Message]]
+ByChannel = dict[tuple[str, str], list[Told]]  # what it is about and the channel -> what was told
+
+
+class Planner:
+    """Plans what incidents, stragglers and the monitor's own blindness ask for."""
+
+    def __init__(self, db: Database, rules: Rules, base_url: str) -> None:
+        self._db, self._rules, self._base_url = db, rules, base_url
+
+    async def plan(self) -> int:
+        """Write all that is due now; how many messages are new."""
+        channels = await channel_rows.enabled(self._db)
+        if not channels:
+            return 0
+        count, last = 0, None
+        while True:
+            cases, now = await outbox.cases(self._db, last)
+            if cases:
+                count += await self._plan_cases(cases, channels, now)
+            if len(cases) < outbox.CASES_AT_ONCE:
+                break
+            last = cases[-1]
+        return count + await self._plan_notices(channels)
+
+    async def _plan_cases(
+        self, cases: Sequence[Case], channels: Sequence[Channel], now: datetime
+    ) -> int:
+        silences = await silence_rows.standing(self._db)
+        told = _by_channel(await outbox.told(self._db, [case.id for case in cases]))
+        due: dict[str, list[Due]] = defaultdict(list)
+        for case in cases:
+            about = messages.about_incident(case.id)
+            for channel in channels:
+                before = told[about, channel.id]
+                due[case.id] += planning.due(case, channel, before, silences, self._rules, now)
+        count = 0
+        wanted = [incident for incident, found in due.items() if found]
+        for start in range(0, len(wanted), INCIDENTS_AT_ONCE):
+            some = {
+                incident: due[incident] for incident in wanted[start : start + INCIDENTS_AT_ONCE]
+            }
+            count += await outbox.put(self._db, await self._of_incidents(some, now))
+        closed = [case.id for case in cases if planning.is_closed(case, now)]
+        if closed:
+            await outbox.close(self._db, closed)
+        return count
+
+    async def _of_incidents(self, due: dict[str, list[Due]], now: datetime) -> Planned:
+        """Each message as it will be sent, however often that takes."""
+        planned = []
+        for incident in (await incident_rows.several(self._db, due)).values():
+            stack = await frames.of_culprit(self._db, incident)
+            if any(one.topic is Topic.ACKNOWLEDGED for one in due[incident.id]):
+                # With its history, which holds what they said.
+                incident = await incident_rows.find(self._db, incident.id) or incident
+            planned += [
+                (one, messages.of_incident(one.topic, incident, self._base_url, now, stack))
+                for one in due[incident.id]
+            ]
+        return planned
+
+    async def _plan_notices(self, channels: Sequence[Channel]) -> int:
+        spells = await blind_spells.to_tell(self._db)
+        jobs = await self._slow_jobs(channels)
+        if not spells and not jobs:
+            return 0
+        planned = await self._of_notices(spells, jobs, channels)
+        count = await outbox.put(self._db, planned) if planned else 0
+        over = [spell.id for spell in spells if spell.ended_at is not None]
+        if over:
+            await blind_spells.close(self._db, over)
+        return count
+
+    async def _slow_jobs(self, channels: Sequence[Channel]) -> list[Job]:
+        if not any(Topic.SLOW in channel.topics for channel in channels):
+            return []
+        within_s = SLOW_HEARD_WITHIN_S
+        return await job_rows.unfinished(self._db, heard_within_s=within_s, is_slow=True)
+
+    async def _of_notices(
+        self, spells: Sequence[BlindSpell], jobs: Sequence[Job], channels: Sequence[Channel]
+    ) -> Planned:
+        now, silences = await outbox.now(self._db), await silence_rows.standing(self._db)
+        abouts = [*map(messages.about_spell, spells), *map(messages.about_slow, jobs)]
+        told = _by_channel(await outbox.told_about(self._db, abouts))
+        planned: Planned = []
+        for channel in channels:
+            for spell in spells:
+                before = told[messages.about_spell(spell), channel.id]
+                for due in notices.of_spell(spell, channel, before, silences, now):
+                    message = messages.of_spell(due.topic, spell, self._base_url, now)
+                    planned.append((due, message))
+            for job in jobs:
+                before = told[messages.about_slow(job), channel.id]
+                for due in notices.of_slow_job(job, channel, before, silences, now):
+                    planned.append((due, messages.of_slow_job(job, self._base_url, now)))
+        return planned
+
+
+def _by_channel(told: Sequence[Told]) -> ByChannel:
+    found: ByChannel = defaultdict(list)
+    for one in told:
+        found[one.about, one.channel].append(one)
+    return found

@@ -1,0 +1,225 @@
+"""The watch over the watcher on real rows: blind and sighted, each told once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import text
+from tests.support import alerts as support
+from tests.support import outbox as house
+from tests.support import verdicts as make
+from tests.support.outbox import until
+from tests.support.receiver import Receiver, Reply
+
+from hangwatch_server.alerts.monitor import Heartbeat, Monitor, Patience, Senses
+from hangwatch_server.db import blind_spells, jobs
+from hangwatch_server.db.engine import Database
+from hangwatch_server.model import State
+from hangwatch_server.model.alerts import BlindCause, Matcher, MatchField, Topic
+
+pytestmark = [pytest.mark.integration, pytest.mark.anyio]
+NOTICES = (Topic.BLIND, Topic.SIGHTED)
+
+
+@dataclass
+class World:
+    """What the server knows of itself, and its clock; a test changes both."""
+
+    agents: int = 1
+    failing: tuple[str, ...] = ()
+    is_telling: bool = True
+    now_s: float = 1000.0
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+def monitor(db: Database, world: World) -> Monitor:
+    return Monitor(
+        db=db,
+        senses=Senses(server="s1", agents=lambda: world.agents, failing=lambda: world.failing),
+        patience=Patience(after_s=120.0, share=0.5, heard_within_s=86400.0),
+        clock=world,
+        is_telling=lambda: world.is_telling,
+    )
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver.started() as found:
+        yield found
+
+
+@pytest.fixture
+async def job(db: Database, anyio_backend: str) -> str:
+    """Id of a job that ran when it was last heard of, just now."""
+    running = replace(make.job(), last_seen=datetime.now(UTC))
+    await jobs.save(db, running, "run-1", {})
+    return running.id
+
+
+async def titles(db: Database, receiver: Receiver, count: int) -> list[str]:
+    """What the receiver is told, once that is `count` messages and nothing more is planned."""
+    await house.planner(db).plan()
+    async with house.sending(db):
+        await until(lambda: len(receiver.requests) >= count, f"{count} notices")
+    assert await house.planner(db).plan() == 0
+    return [request.json["data"]["title"] for request in receiver.requests]
+
+
+async def test_no_agent_is_told_once_and_so_is_the_return(
+    db: Database, job: str, world: World, receiver: Receiver
+) -> None:
+    await house.channel(db, receiver.url, topics=NOTICES)
+    watching, another = monitor(db, world), monitor(db, world)
+    world.agents = 0
+    for later_s in (0.0, 60.0, 119.0):
+        world.now_s = 1000.0 + later_s
+        await watching.look()
+    assert await blind_spells.to_tell(db) == []
+
+    world.now_s = 1121.0
+    for one in (watching, another, watching, another):
+        await one.look()
+        world.now_s += 121.0
+    assert await titles(db, receiver, 1) == [
+        "Hangwatch is blind: no agent is heard, and gpt-7b ran when one was"
+    ]
+    assert not watching.can_judge
+
+    world.agents = 2
+    await watching.look()
+    await another.look()
+    told = await titles(db, receiver, 2)
+    assert told[1].startswith("Hangwatch sees again after 2 min")
+    assert await blind_spells.to_tell(db) == []
+    await watching.look()
+    assert watching.can_judge
+
+
+async def test_a_job_out_of_sight_is_told_to_those_who_watch_it(
+    db: Database, job: str, world: World, receiver: Receiver
+) -> None:
+    mine = (Matcher(field=MatchField.JOB, pattern="gpt-*"),)
+    other = (Matcher(field=MatchField.JOB, pattern="llama-*"),)
+    await house.channel(db, receiver.url, name="mine", topics=NOTICES, matchers=mine)
+    await house.channel(db, receiver.url, name="other", topics=NOTICES, matchers=other)
+    alone = replace(make.job(), reporting=2, state=State.UNKNOWN, last_seen=datetime.now(UTC))
+    await jobs.save(db, alone, "run-1", {})
+    watching = monitor(db, world)
+    await watching.look()
+    world.now_s += 121
+    await watching.look()
+
+    assert await titles(db, receiver, 1) == ["Hangwatch is blind: 2 of 8 ranks of gpt-7b report"]
+    # Of one job alone: all others are judged, and the heartbeat goes on.
+    assert watching.can_judge
+
+
+async def test_a_database_that_was_away_is_told_of_afterwards_in_one_message(
+    db: Database, job: str, world: World, receiver: Receiver
+) -> None:
+    await house.channel(db, receiver.url, topics=NOTICES)
+    watching = monitor(db, world)
+    await watching.look()
+    await db.close()
+    await watching.look()
+    assert not watching.can_judge
+    world.now_s += 700
+    await watching.look()
+    await db.open()
+    await watching.look()
+
+    assert await titles(db, receiver, 1) == [
+        "Hangwatch was blind for 11 min 40 s: the database could not be reached for 11 min 40 s"
+    ]
+    assert watching.can_judge
+
+
+async def test_a_short_fault_is_told_to_nobody(db: Database, job: str, world: World) -> None:
+    watching = monitor(db, world)
+    for failing in (("watch",), (), ("watch",)):
+        world.failing = failing
+        world.now_s += 60
+        await watching.look()
+    world.now_s += 119
+    await watching.look()
+
+    assert await blind_spells.to_tell(db) == []
+    assert not watching.can_judge
+
+
+async def test_a_task_that_keeps_failing_makes_the_monitor_blind(
+    db: Database, world: World
+) -> None:
+    watching = monitor(db, world)
+    world.failing = ("watch",)
+    await watching.look()
+    world.now_s += 121
+    await watching.look()
+
+    (spell,) = await blind_spells.to_tell(db)
+    assert (spell.cause, spell.subject) == (BlindCause.SERVER, "s1")
+    assert spell.text == "its own tasks fail again and again on s1: watch"
+
+
+async def test_the_heartbeat_goes_out_while_the_monitor_can_judge_and_stops_when_it_cannot(
+    db: Database, world: World, receiver: Receiver
+) -> None:
+    watching = monitor(db, world)
+    await watching.look()
+    receiver.answer_in_turn(Reply(500), Reply(200))
+    async with support.outgoing() as outgoing:
+        beating = Heartbeat(
+            monitor=watching, outgoing=outgoing, url=f"{receiver.url}/beat", interval_s=0.01
+        )
+        task = asyncio.create_task(beating.run())
+        await until(lambda: len(receiver.to("/beat")) >= 3, "it beats, though one was refused")
+        world.is_telling = False
+        await watching.look()
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+    assert not watching.can_judge
+
+
+async def test_a_straggler_is_told_to_those_who_ask(
+    db: Database, world: World, receiver: Receiver
+) -> None:
+    await house.channel(db, receiver.url, name="asks", topics=(Topic.SLOW,))
+    await house.channel(db, receiver.url, name="asks not")
+    verdict = replace(make.verdict(state=State.SLOW), summary="Rank 5 comes last. It works.")
+    slow = replace(make.job(state=State.SLOW), verdict=verdict, last_seen=datetime.now(UTC))
+    await jobs.save(db, slow, "run-1", {})
+
+    assert await titles(db, receiver, 1) == ["Rank 5 comes last · gpt-7b is slow"]
+
+
+async def test_planning_uses_its_indexes(db: Database) -> None:
+    """Of a month of incidents that are over, none is looked at."""
+    queries = [
+        "SELECT id FROM incidents WHERE confirmed_at IS NOT NULL AND told_at IS NULL "
+        "ORDER BY confirmed_at, id LIMIT 500",
+        "SELECT id FROM deliveries WHERE channel = 'c' AND deliveries.state = 'pending' "
+        "AND next_at <= now()",
+        "SELECT id FROM jobs WHERE jobs.state NOT IN ('finished', 'failed') AND last_seen > now()",
+    ]
+    wanted = ["incidents_to_tell", "deliveries_due", "jobs_live"]
+    async with db.begin() as connection:
+        await connection.execute(text("SET LOCAL enable_seqscan = off"))
+        for query, index in zip(queries, wanted, strict=True):
+            plan = (await connection.execute(text(f"EXPLAIN {query}"))).scalars().all()
+            assert any(index in line for line in plan), plan

@@ -1,0 +1,441 @@
+"""From the row of an incident to a real receiver: once each, in order, whatever fails between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+from tests.support import outbox as house
+from tests.support import verdicts as make
+from tests.support.outbox import until
+from tests.support.receiver import Receiver, Reply
+
+from hangwatch_server.alerts.worker import Pace
+from hangwatch_server.db import (
+    audit,
+    blind_spells,
+    captures,
+    channels,
+    deliveries,
+    incidents,
+    outbox,
+    retention,
+    silences,
+)
+from hangwatch_server.db.engine import Database
+from hangwatch_server.model import Incident, IncidentState
+from hangwatch_server.model.alerts import (
+    BlindCause,
+    DeliveryState,
+    Matcher,
+    MatchField,
+    Repeat,
+    Silence,
+    Topic,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.anyio]
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver.started() as found:
+        yield found
+
+
+@pytest.fixture
+async def working(db: Database, anyio_backend: str) -> AsyncIterator[house.Sending]:
+    async with house.sending(db) as found:
+        yield found
+
+
+async def states(db: Database) -> dict[str, DeliveryState]:
+    rows, _ = await deliveries.list_page(db)
+    return {row.topic.value: row.state for row in rows}
+
+
+def types(receiver: Receiver) -> list[str]:
+    return [request.json["type"] for request in receiver.requests]
+
+
+async def test_nothing_is_told_before_the_hang_has_settled(
+    db: Database, receiver: Receiver
+) -> None:
+    await house.channel(db, receiver.url)
+    await house.hang(db)
+
+    assert await house.planner(db).plan() == 0
+
+    await house.pass_time(db, 11)
+    assert await house.planner(db).plan() == 1
+
+
+async def test_a_hang_is_told_once_however_often_it_is_planned(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    incident = await _told_hang(db, receiver)
+    plans = await asyncio.gather(*(house.planner(db).plan() for _ in range(5)))
+
+    assert sum(plans) == 0
+    (request,) = receiver.requests
+    assert request.json["type"] == "incident.opened"
+    assert request.json["data"]["incident"]["id"] == incident
+    assert request.json["data"]["url"] == f"{house.BASE_URL}/incidents/{incident}"
+
+
+async def test_opened_acknowledged_and_resolved_arrive_in_order_with_ids_of_their_own(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    incident = await _told_hang(db, receiver)
+    await incidents.acknowledge(db, incident, "ada", "looking")
+    await house.planner(db).plan()
+    await _end(db, incident)
+    await house.pass_time(db, 66)
+    await house.planner(db).plan()
+
+    await until(lambda: len(receiver.requests) == 3, "all are told")
+    assert types(receiver) == ["incident.opened", "incident.acknowledged", "incident.resolved"]
+    assert len({request.headers["webhook-id"] for request in receiver.requests}) == 3
+    assert "ada looks after it" in receiver.requests[1].json["data"]["title"]
+    assert receiver.requests[2].json["data"]["title"].startswith("Resolved after 1 min")
+
+
+async def test_a_stall_that_comes_back_within_a_minute_is_no_second_message(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    incident = await _told_hang(db, receiver)
+    ended = await _end(db, incident)
+    await house.pass_time(db, 50)
+    await house.planner(db).plan()
+    lease = await house.lease_of(db, ended.job)
+    await incidents.reopen(db, lease, incident, ended.verdict)
+    await incidents.confirm(db, lease, incident, ended.verdict)
+    await house.pass_time(db, 600)
+
+    assert await house.planner(db).plan() == 0
+    assert types(receiver) == ["incident.opened"]
+
+
+async def test_what_happened_while_the_server_was_away_is_told_in_order(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    """Nothing was planned while it stood, was acknowledged and ended."""
+    await house.channel(db, receiver.url)
+    incident = await house.settled_hang(db)
+    await incidents.acknowledge(db, incident.id, "ada", "")
+    await _end(db, incident.id)
+    await house.pass_time(db, 3600)
+
+    await house.planner(db).plan()
+
+    await until(lambda: len(receiver.requests) == 3, "all are told")
+    assert types(receiver) == ["incident.opened", "incident.acknowledged", "incident.resolved"]
+    assert await outbox.cases(db) == ((), datetime.min.replace(tzinfo=UTC))
+
+
+async def test_a_receiver_that_fails_five_times_gets_the_same_message_in_the_end(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    receiver.answer_in_turn(*[Reply(503)] * 5, Reply(200))
+
+    incident = await _told_hang(db, receiver, requests=6)
+
+    assert len({request.headers["webhook-id"] for request in receiver.requests}) == 1
+    assert len({request.body for request in receiver.requests}) == 1
+    (row,) = await deliveries.of_incident(db, incident)
+    found = await deliveries.find(db, row.id)
+    assert found is not None
+    assert found.state is DeliveryState.SENT
+    assert [attempt.status for attempt in found.attempts] == [503] * 5 + [200]
+    assert found.tries == 6
+
+
+async def test_a_later_message_waits_while_the_first_is_tried_again(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    receiver.answer_in_turn(*[Reply(500)] * 4, Reply(200))
+    await house.channel(db, receiver.url)
+    incident = await house.settled_hang(db)
+    await _end(db, incident.id)
+    await house.pass_time(db, 100)
+    await house.planner(db).plan()
+
+    await until(lambda: len(receiver.requests) == 6, "both are told")
+    assert types(receiver) == ["incident.opened"] * 5 + ["incident.resolved"]
+
+
+async def test_what_follows_a_message_that_was_given_up_is_not_sent(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    receiver.answer_in_turn(Reply(410))
+    await house.channel(db, receiver.url, name="gone")
+    incident = await house.settled_hang(db)
+    await _end(db, incident.id)
+    await house.pass_time(db, 100)
+    await house.planner(db).plan()
+
+    async def is_settled() -> bool:
+        return set((await states(db)).values()) == {DeliveryState.FAILED}
+
+    await until(is_settled, "both are given up")
+    assert types(receiver) == ["incident.opened"]
+
+
+async def test_a_receiver_that_is_gone_disables_its_channel_and_says_so(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    receiver.answer(410)
+    channel = await house.channel(db, receiver.url)
+    await house.settled_hang(db)
+    await house.planner(db).plan()
+
+    async def disabled() -> bool:
+        found = await channels.find(db, channel.id)
+        return found is not None and not found.is_enabled
+
+    await until(disabled, "the channel is disabled")
+    found = await channels.find(db, channel.id)
+    assert found is not None
+    assert "410" in found.disabled_reason
+
+    async def audited() -> bool:
+        rows, _ = await audit.list_page(db)
+        return [(row.action, row.subject) for row in rows] == [
+            ("channel.disable", f"channel:{channel.id}")
+        ]
+
+    await until(audited, "it is in the audit")
+
+
+async def test_two_workers_send_each_message_once(db: Database, receiver: Receiver) -> None:
+    await house.channel(db, receiver.url, name="one")
+    await house.channel(db, receiver.url, name="two")
+    for number in range(30):
+        await house.hang(db, f"job{number:09}", f"job-{number}")
+    await house.pass_time(db, 60)
+
+    async with house.sending(db), house.sending(db):
+        await asyncio.gather(house.planner(db).plan(), house.planner(db).plan())
+        await until(lambda: len(receiver.requests) >= 60, "all are told", 30)
+
+    counts = Counter(request.headers["webhook-id"] for request in receiver.requests)
+    assert len(counts) == 60
+    assert set(counts.values()) == {1}
+
+
+async def test_a_slow_receiver_delays_no_other(db: Database, receiver: Receiver) -> None:
+    with Receiver.started() as slow:
+        slow.hold()
+        await house.channel(db, slow.url, name="slow")
+        await house.channel(db, receiver.url, name="fast")
+        for number in range(20):
+            await house.hang(db, f"job{number:09}")
+        await house.pass_time(db, 60)
+        async with house.sending(db):
+            await house.planner(db).plan()
+            await until(lambda: len(receiver.requests) == 20, "the fast one has all", 30)
+            slow.go_on()
+
+
+async def test_a_message_claimed_by_a_server_that_was_killed_goes_out_under_the_same_id(
+    db: Database, receiver: Receiver
+) -> None:
+    await house.channel(db, receiver.url)
+    await house.settled_hang(db)
+    await house.planner(db).plan()
+    (claimed,) = await outbox.claim(db, "dead:1", for_s=30, most_per_channel=4, without=())
+    assert await outbox.claim(db, "other:1", for_s=30, most_per_channel=4, without=()) == []
+
+    await house.pass_time(db, 31)
+    async with house.sending(db):
+        await until(lambda: receiver.requests, "it is sent")
+
+    assert [request.headers["webhook-id"] for request in receiver.requests] == [claimed.id]
+    late = outbox.Tried(status=200, error="", took_s=31.0)
+    assert not await outbox.settle_sent(db, claimed, late, "")
+
+
+async def test_a_server_that_stops_gives_its_claims_up(db: Database, receiver: Receiver) -> None:
+    receiver.hold()
+    await house.channel(db, receiver.url)
+    await house.settled_hang(db)
+    await house.planner(db).plan()
+    async with house.sending(
+        db, Pace(tick_s=0.05, claim_s=600, retry_s=60, finish_s=0.1)
+    ) as working:
+        await until(lambda: receiver.requests, "it is under way")
+        await working.stop()
+
+    assert len(await outbox.claim(db, "next:1", for_s=30, most_per_channel=4, without=())) == 1
+    receiver.go_on()
+
+
+async def test_a_silence_holds_back_and_its_end_lets_go(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    now = datetime.now(UTC)
+    silence = await silences.create(
+        db,
+        Silence(
+            id="",
+            matchers=(Matcher(field=MatchField.JOB, pattern="gpt-*"),),
+            starts_at=now - timedelta(hours=2),
+            ends_at=now + timedelta(hours=2),
+            repeat=Repeat.ONCE,
+            created_at=now,
+            created_by="ada",
+            comment="moving racks",
+        ),
+    )
+    await house.channel(db, receiver.url)
+    incident = await house.settled_hang(db)
+    await house.planner(db).plan()
+
+    (held,) = await deliveries.of_incident(db, incident.id)
+    assert held.state is DeliveryState.SILENCED
+    assert held.reason.startswith("silenced by ada until ")
+    assert held.reason.endswith("UTC: moving racks")
+
+    await silences.cancel(db, silence.id)
+    await house.planner(db).plan()
+    await until(lambda: receiver.requests, "it is told")
+    assert receiver.requests[0].headers["webhook-id"] == held.id
+
+
+async def test_reminders_follow_each_other_at_the_channels_pace(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    incident = await _told_hang(db, receiver, remind_s=300.0)
+    for number in (1, 2):
+        assert await house.planner(db).plan() == 0
+        await house.pass_time(db, 301)
+        await house.planner(db).plan()
+        await until(lambda number=number: len(receiver.requests) == number + 1, "reminded")
+        await until(_is_all_sent(db), "settled")
+    await incidents.acknowledge(db, incident, "ada", "")
+    await house.pass_time(db, 3600)
+    await house.planner(db).plan()
+
+    await until(lambda: len(receiver.requests) == 4, "acknowledged")
+    assert types(receiver)[1:] == [
+        "incident.reminder",
+        "incident.reminder",
+        "incident.acknowledged",
+    ]
+    assert "Still stuck after" in receiver.requests[1].json["data"]["title"]
+
+
+async def test_a_message_is_sent_again_on_demand(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    incident = await _told_hang(db, receiver)
+    (row,) = await deliveries.of_incident(db, incident)
+
+    await deliveries.redeliver(db, row.id)
+
+    await until(lambda: len(receiver.requests) == 2, "it came again")
+    assert {request.headers["webhook-id"] for request in receiver.requests} == {row.id}
+
+
+async def test_hidden_suspicions_and_records_of_failures_are_told_to_nobody(
+    db: Database, receiver: Receiver
+) -> None:
+    await house.channel(db, receiver.url)
+    found = await house.suspicion(db)
+    lease = await house.lease_of(db, found.job)
+    await incidents.end(db, lease, found.id, IncidentState.PRUNED, "progress")
+    await incidents.record_failure(db, lease, found.verdict)
+    await house.pass_time(db, 600)
+
+    assert await house.planner(db).plan() == 0
+
+
+async def test_messages_name_the_culprits_stack_where_one_is_stored(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    await house.channel(db, receiver.url)
+    incident = await house.settled_hang(db)
+    await captures.create(db, make.capture("c1", incident=incident.id))
+    await captures.store_part(db, make.part("c1"), "node-b")
+
+    await house.planner(db).plan()
+
+    await until(lambda: receiver.requests, "it is told")
+    assert receiver.requests[0].json["data"]["stack"] == ["train.py:88 in __getitem__"]
+
+
+def _is_all_sent(db: Database) -> Callable[[], Awaitable[bool]]:
+    async def found() -> bool:
+        rows, _ = await deliveries.list_page(db)
+        return all(row.state is DeliveryState.SENT for row in rows)
+
+    return found
+
+
+async def _told_hang(db: Database, receiver: Receiver, requests: int = 1, **changes: object) -> str:
+    """A hang that the receiver was told of; its id."""
+    await house.channel(db, receiver.url, **changes)
+    incident = await house.settled_hang(db)
+    await house.planner(db).plan()
+    await until(lambda: len(receiver.requests) == requests, "it is told", 30)
+    await until(_is_all_sent(db), "it is settled")
+    return incident.id
+
+
+async def _end(db: Database, incident_id: str) -> Incident:
+    found = await incidents.find(db, incident_id)
+    assert found is not None
+    lease = await house.lease_of(db, found.job)
+    return await incidents.end(db, lease, incident_id, IncidentState.RESOLVED, "progress")
+
+
+async def test_a_message_that_another_version_wrote_stops_no_other(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    await house.channel(db, receiver.url)
+    first = await house.hang(db, "job1")
+    second = await house.hang(db, "job2")
+    await house.pass_time(db, 60)
+    await working.stop()
+    await house.planner(db).plan()
+    async with db.begin() as connection:
+        statement = "UPDATE deliveries SET message = '{}' WHERE incident = :incident"
+        await connection.execute(text(statement), {"incident": first.id})
+
+    async with house.sending(db):
+        await until(lambda: receiver.requests, "the other one is told")
+
+    assert receiver.requests[0].json["data"]["incident"]["id"] == second.id
+    (spoiled,) = await deliveries.of_incident(db, first.id)
+    assert spoiled.state is DeliveryState.FAILED
+    assert "another version" in spoiled.reason
+
+
+async def test_deliveries_go_with_their_incident_and_notices_by_their_age(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    incident = await _told_hang(db, receiver)
+    spell = (BlindCause.DATABASE, "the database could not be reached for 3 min", 180.0)
+    await blind_spells.record(db, *spell)
+    channel = (await channels.list_all(db))[0]
+    await channels.change(
+        db, replace(channel, topics=(Topic.BLIND,)), await channels.secrets(db, channel.id)
+    )
+    await house.planner(db).plan()
+    await until(lambda: len(receiver.requests) == 2, "the notice is told")
+
+    await house.pass_time(db, 40 * 86400)
+    standing = await retention.prune(db, older_than_days=30)
+    kept, _ = await deliveries.list_page(db)
+    await _end(db, incident)
+    await house.pass_time(db, 40 * 86400)
+    await retention.prune(db, older_than_days=30)
+
+    assert (standing.deliveries, standing.blind_spells) == (1, 1)
+    assert [row.incident for row in kept] == [incident]
+    assert await deliveries.list_page(db) == ([], None)

@@ -1,0 +1,105 @@
+"""What the programs of deploy/slurm decide; tests/schedulers shows that they do it."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[3] / "deploy" / "slurm"
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module("hangwatch_watch")
+
+
+@pytest.fixture
+def action(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module("hangwatch_action")
+
+
+def verdict(advice: str = "restart", blamed: tuple[str, ...] = (), culprit: str = "n2") -> Any:
+    return {
+        "action": {"advice": advice, "exclude_nodes": list(blamed)},
+        "culprits": [{"node": culprit}],
+        "attempt": 1,
+    }
+
+
+def planned(watch: ModuleType, given: Any, exclude: str = "blamed", restarts: int = 0) -> Any:
+    return watch.plan(given, watch.Run("7", restarts, ("n1", "n2", "n3")), exclude, 2)
+
+
+def test_node_is_excluded_only_for_evidence_against_itself(watch: ModuleType) -> None:
+    assert planned(watch, verdict()).exclude == ()
+    assert planned(watch, verdict("restart_excluding", ("n2",))).exclude == ("n2",)
+
+
+def test_culprits_nodes_are_excluded_where_the_user_asks_for_it(watch: ModuleType) -> None:
+    assert planned(watch, verdict(), "culprits").exclude == ("n2",)
+    assert planned(watch, verdict("restart_excluding", ("n2",)), "none").exclude == ()
+
+
+def test_only_nodes_of_the_job_are_excluded_whatever_their_domain(watch: ModuleType) -> None:
+    found = planned(watch, verdict("restart_excluding", ("n2.cluster.example", "n9", "n22")))
+
+    assert found.exclude == ("n2",)
+
+
+def test_what_befalls_every_node_is_no_nodes_fault(watch: ModuleType) -> None:
+    assert planned(watch, verdict("restart_excluding", ("n1", "n2", "n3"))).exclude == ()
+
+
+@pytest.mark.parametrize("advice", ["investigate", "wait", "none"])
+def test_job_that_would_hang_again_is_not_requeued(watch: ModuleType, advice: str) -> None:
+    found = planned(watch, verdict(advice))
+
+    assert not found.is_restart
+    assert "not requeued" in watch.advice(found, has_leave=True)
+
+
+def test_requeues_are_bounded(watch: ModuleType) -> None:
+    assert planned(watch, verdict(), restarts=1).is_restart
+    assert not planned(watch, verdict(), restarts=2).is_restart
+
+
+def test_advice_says_how_to_let_it_act(watch: ModuleType) -> None:
+    found = planned(watch, verdict("restart_excluding", ("n2",)))
+
+    assert "would requeue without n2" in watch.advice(found, has_leave=False)
+    assert "--requeue" in watch.advice(found, has_leave=False)
+
+
+def test_verdict_of_the_run_before_is_left_alone(watch: ModuleType) -> None:
+    run = watch.Run("7", 1, ("n1",))
+
+    assert not watch.is_of_this_run({"attempt": 1}, run)
+    assert watch.is_of_this_run({"attempt": 2}, run)
+
+
+def test_name_of_the_job_is_the_one_that_the_task_prolog_gives(watch: ModuleType) -> None:
+    environ = {"SLURM_JOB_NAME": "gpt", "SLURM_JOB_ID": "7"}
+
+    assert watch.options([], environ).job == "gpt-7"
+    assert watch.options([], environ | {"HANGWATCH_JOB": "mine"}).job == "mine"
+    assert not watch.options([], environ).requeue
+
+
+def test_reason_of_a_drain_is_one_short_line(action: ModuleType) -> None:
+    incident = {"kind": "missing_ranks", "job_name": "gpt\n\x1b[31m" + "x" * 500, "id": "i_1"}
+
+    text = action.reason(incident, "")
+
+    assert text.isprintable()
+    assert len(text) == action.REASON_CHARS
+
+
+def test_job_named_without_a_number_is_left_alone(action: ModuleType) -> None:
+    with pytest.raises(SystemExit):
+        action.slurm_job({"job_name": "gpt-7b", "culprit_nodes": ["n2"]})

@@ -83,7 +83,9 @@ def asked(client: httpx.Client, method: str, path: str) -> int:
 
 def path_of(row: Row, team: Team, *, is_spared: bool) -> str:
     """With the team's own ids, or with those of nothing that is there."""
-    ids = {"name": team.name, "token_id": "nope", "session_id": "nope", "gid": "nope", "rank": "5"}
+    ids = {"name": team.name, "gid": "nope", "rank": "5"}
+    kinds = ("token", "session", "channel", "delivery", "silence")
+    ids |= {f"{kind}_id": "nope" for kind in kinds}
     spared = {"job_id": "nope", "incident_id": "nope", "capture_id": "nope"}
     known = {"job_id": team.job, "incident_id": team.incident, "capture_id": team.capture}
     template = row.path.replace(":path}", "}")

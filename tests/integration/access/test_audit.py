@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import dataclasses
 import re
 from collections.abc import Callable, Iterator
@@ -24,8 +25,25 @@ from hangwatch_server.settings import ServerSettings
 
 pytestmark = pytest.mark.integration
 
-# They change nothing: one waits, the others read files that come with the request.
-CHANGES_NOTHING = {"/api/v1/jobs/{job_id}/hold", "/api/v1/diagnose", "/offline"}
+# They change nothing: one waits, two read files that come with the request, one shows.
+CHANGES_NOTHING = {
+    "/api/v1/jobs/{job_id}/hold",
+    "/api/v1/diagnose",
+    "/offline",
+    "/silences/preview",
+}
+# They send to a receiver, or are the forms for what is done here by the API: both call the one
+# function of `alerts.directory` or `alerts.people` that writes the record.
+BESIDE = {
+    ("POST", "/api/v1/channels/{channel_id}/test"),
+    ("POST", "/api/v1/deliveries/{delivery_id}/redeliver"),
+    ("POST", "/channels/new"),
+    ("POST", "/channels/{channel_id}"),
+    ("POST", "/channels/{channel_id}/delete"),
+    ("POST", "/channels/{channel_id}/test"),
+    ("POST", "/deliveries/{delivery_id}/redeliver"),
+    ("POST", "/silences"),
+}
 
 
 @dataclasses.dataclass
@@ -52,6 +70,16 @@ class Scene:
         with self.server.client("") as other:
             other.post("/login", data={"token": self.token()["token"]})
         return str(self.api.get("/api/v1/sessions?limit=1").json()["items"][0]["id"])
+
+    def channel(self, name: str) -> httpx.Response:
+        key = f"whsec_{base64.b64encode(b'k' * 24).decode()}"
+        secrets = {"url": "https://hooks.example.org/hangwatch", "signing_key": key}
+        body = {"name": name, "kind": "webhook", "secrets": secrets, "is_enabled": False}
+        return self.api.post("/api/v1/channels", json=body)
+
+    def silence(self) -> httpx.Response:
+        body = {"matchers": [{"field": "job", "pattern": "none"}], "for": "1h"}
+        return self.api.post("/api/v1/silences", json=body)
 
     def spare_job(self, job_id: str) -> str:
         async def store() -> None:
@@ -142,6 +170,26 @@ ACTS: dict[tuple[str, str], tuple[Act, str]] = {
         lambda at: at.post(f"/settings/sessions/{at.session()}/end"),
         "session.end",
     ),
+    ("POST", "/api/v1/channels"): (lambda at: at.channel("made"), "channel.create"),
+    ("PATCH", "/api/v1/channels/{channel_id}"): (
+        lambda at: at.api.patch(
+            f"/api/v1/channels/{at.channel('changed').json()['id']}", json={"after_s": 60}
+        ),
+        "channel.change",
+    ),
+    ("DELETE", "/api/v1/channels/{channel_id}"): (
+        lambda at: at.api.delete(f"/api/v1/channels/{at.channel('gone').json()['id']}"),
+        "channel.delete",
+    ),
+    ("POST", "/api/v1/silences"): (lambda at: at.silence(), "silence.create"),
+    ("DELETE", "/api/v1/silences/{silence_id}"): (
+        lambda at: at.api.delete(f"/api/v1/silences/{at.silence().json()['id']}"),
+        "silence.cancel",
+    ),
+    ("POST", "/silences/{silence_id}/cancel"): (
+        lambda at: at.post(f"/silences/{at.silence().json()['id']}/cancel"),
+        "silence.cancel",
+    ),
     ("POST", "/login"): (
         lambda at: httpx.post(f"{at.server.url}/login", data={"token": at.server.admin_token}),
         "login",
@@ -185,8 +233,10 @@ def test_no_route_that_changes_something_is_missing_here() -> None:
         if not one.is_safe and one.path not in CHANGES_NOTHING
     }
 
-    assert unsafe - ACTS.keys() == set(), "say in ACTS how to do it, and what is then on record"
-    assert ACTS.keys() - unsafe == set()
+    assert unsafe - ACTS.keys() - BESIDE == set(), (
+        "say in ACTS how to do it, and what is then on record"
+    )
+    assert (ACTS.keys() | BESIDE) - unsafe == set()
 
 
 @pytest.mark.parametrize("route", ACTS, ids=" ".join)

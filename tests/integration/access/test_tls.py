@@ -136,9 +136,9 @@ def test_the_command_line_trusts_the_sites_own_authority(
     trusted = client.Client(secure.url, secure.admin_token, folder / "cert.pem")
     untrusted = client.Client(secure.url, secure.admin_token)
 
-    assert trusted.jobs().items == ()
+    assert list(trusted.jobs()) == []
     with pytest.raises(client.ClientError, match="--ca-file"):
-        untrusted.jobs()
+        list(untrusted.jobs())
 
 
 def test_an_agent_is_enrolled_over_tls(secure: RunningServer, folder: Path) -> None:

@@ -6,7 +6,7 @@ VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check unit fuzz acceptance bench scorecard clean
+.PHONY: help demo test check unit fuzz acceptance audit bench scorecard clean
 
 help:
 	@echo "make demo               server, two agents and a real job that hangs; ARGS=--list for all cases"
@@ -16,6 +16,7 @@ help:
 	@echo "make fuzz               the API asked a thousand times per operation and kind of token"
 	@echo "make acceptance         the real jobs only"
 	@echo "make scorecard          every program, beside torch's own tools; writes docs/scorecard.md"
+	@echo "make audit              known weaknesses of the installed packages; asks the network"
 	@echo "make bench              every measurement, one table each"
 
 $(VENV)/.torch:
@@ -62,6 +63,10 @@ $(VENV)/.scorecard: pyproject.toml $(VENV)/.dev
 # An hour; ARGS="--from-json FILE" keeps the rows, and a run that was cut short goes on from there.
 scorecard: $(VENV)/.scorecard
 	$(BIN)/python -m bench.scorecard $(ARGS)
+
+# Not part of `make test`: the answer changes from day to day, and without the network there is none.
+audit: $(VENV)/.dev
+	$(BIN)/pip-audit --local --skip-editable $(ARGS)
 
 bench: $(VENV)/.dev
 	@for program in bench/*.py; do echo "== $$program"; $(BIN)/python $$program || exit 1; done

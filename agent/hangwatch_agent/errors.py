@@ -31,9 +31,14 @@ class DumpError(AgentError):
     """A recorder dump that a job wrote cannot be read, or is not plain data within the limits."""
 
 
+class EnrolmentError(AgentError):
+    """The node could not be enrolled just now, or its token not be kept."""
+
+
 class RefusedError(AgentError):
     """The server does not accept this agent; `retry_s` says when asking again makes sense."""
 
-    def __init__(self, text: str, retry_s: float) -> None:
+    def __init__(self, text: str, retry_s: float, code: str = "") -> None:
         super().__init__(text)
         self.retry_s = retry_s
+        self.code = code  # of wire.Refused

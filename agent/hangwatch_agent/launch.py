@@ -20,7 +20,7 @@ from pathlib import PurePath
 
 import msgspec
 
-from hangwatch_agent import wire
+from hangwatch_agent import redaction, wire
 
 MAX_KEY = 200
 MAX_NAME = 120
@@ -40,8 +40,8 @@ def launch_of(
     jobs only; `resolve` turns a host name into the address that all nodes agree on.
     """
     return wire.Launch(
-        key=_key(environ, argv, start, resolve)[:MAX_KEY],
-        name=_name(environ, argv)[:MAX_NAME],
+        key=redaction.text(_key(environ, argv, start, resolve))[:MAX_KEY],
+        name=redaction.text(_name(environ, argv))[:MAX_NAME],
         restart=_restart(environ),
     )
 

@@ -12,7 +12,7 @@ import random
 import ssl
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -52,8 +52,9 @@ class Address:
     """Where and how to connect."""
 
     server: str
-    token: str
+    token: Callable[[], Awaitable[str]]  # what to show now
     ca_file: Path | None
+    on_refused: Callable[[], Awaitable[None]]  # the token is no longer good
 
 
 def stream_url(server: str) -> str:
@@ -142,6 +143,8 @@ class Link:
             try:
                 await self._connected(context)
             except RefusedError as error:
+                if error.code == "unauthorised":
+                    await self._address.on_refused()
                 self._failures += 1
                 wait_s = error.retry_s
                 self._say(str(error), wait_s)
@@ -162,7 +165,8 @@ class Link:
         self._dropped += missed
 
     async def _connected(self, context: ssl.SSLContext | None) -> None:
-        headers = {"Authorization": f"Bearer {self._address.token}"} if self._address.token else {}
+        token = await self._address.token()
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
         async with connect(
             self._url,
             additional_headers=headers,
@@ -348,6 +352,7 @@ def _refused(frame: wire.Refused) -> RefusedError:
     return RefusedError(
         f"the server refused this agent ({frame.code}): {frame.reason}",
         max(FIRST_BACKOFF_S, min(retry_s, 600.0)),
+        frame.code,
     )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from hangwatch_agent import held, procfs, wire
+from hangwatch_agent import held, procfs, redaction, wire
 from hangwatch_agent.offspring import Offspring
 from hangwatch_agent.payload import ExitPayload
 from hangwatch_agent.shares import Share, Stillness
@@ -165,7 +165,7 @@ class Process:
             io_bytes=self._last.io_bytes,
             exit_code=end.code,
             exit_signal=end.signal,
-            exit_reason=end.reason[:500],
+            exit_reason=redaction.text(end.reason)[:500],
         )
 
     def _read_error_file(self) -> str:

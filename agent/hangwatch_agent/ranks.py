@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from hangwatch_agent import wire
+from hangwatch_agent import redaction, wire
 from hangwatch_agent.groups import Described, Key
 from hangwatch_agent.payload import (
     CallPayload,
@@ -90,7 +90,7 @@ def probed(
         depth=wire.Depth.PROBE,
         beat_age_s=_age(payload.at_ns, now_ns),
         step=payload.step,
-        phase=payload.phase[:100],
+        phase=redaction.text(payload.phase[:100]),
         phase_s=_age(payload.phase_since_ns, now_ns) if payload.phase else 0.0,
         phase_limit_s=_limit_s(payload.phase_limit_s),
         is_initialised=payload.initialised,
@@ -164,7 +164,7 @@ def _base(position: Position, process: wire.ProcessFacts) -> wire.RankBeat:
         pid=position.pid,
         start_ticks=position.start_ticks,
         is_rank_certain=position.is_certain,
-        script=position.script[:200],
+        script=redaction.text(position.script[:200]),
         process=process,
         inner_pid=position.inner_pid,
         gpu=position.gpu,
@@ -249,7 +249,7 @@ def _waits(payload: RecordPayload, now_ns: int) -> tuple[wire.InitWait, ...]:
             what=wait.what[:100],
             age_s=_age(wait.since_ns, now_ns),
             expected=wait.expected,
-            detail=wait.detail[:300],
+            detail=redaction.text(wait.detail[:300]),
             rank=wait.rank,
             stage=wait.stage[:16],
         )

@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Iterator
 
 from hangwatch_agent import identity, logs, permissions, process, recorder, rhythm, wire
 from hangwatch_agent.captures import Captures
+from hangwatch_agent.enrolment import Credentials
 from hangwatch_agent.errors import AgentError, SettingsError
 from hangwatch_agent.gpu import Gpus
 from hangwatch_agent.link import Address, Link, State
@@ -119,8 +120,9 @@ class Service:
             cpu_count=os.cpu_count() or 0,
             addresses=identity.addresses(),
         )
+        given = Credentials(settings)
         return Link(
-            Address(settings.server, settings.token, settings.ca_file),
+            Address(settings.server, given.token, settings.ca_file, given.refused),
             hello,
             self._spool,
             state=self._state,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
+import os
 import socket
 import tomllib
 import types
@@ -58,6 +59,14 @@ def default_run_dir() -> Path:
     return Path(probe.default_run_dir())
 
 
+def default_state_dir() -> Path:
+    """`/var/lib/hangwatch-agent` for root, else in the user's state folder."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/hangwatch-agent")
+    home = os.environ.get("XDG_STATE_HOME")
+    return (Path(home) if home else Path.home() / ".local" / "state") / "hangwatch-agent"
+
+
 def _setting(help: str, why: str, *, secret: bool = False) -> dict[str, object]:
     return {"help": help, "why": why, "secret": secret}
 
@@ -78,6 +87,21 @@ class AgentSettings:
             "text of the token to show the server; an agent's has scope agent and names its node",
             "empty works only against a server that allows it on loopback",
             secret=True,
+        ),
+    )
+    enrol_token: str = field(
+        default="",
+        metadata=_setting(
+            "text of a token that a whole cluster shares, exchanged once for this node's own",
+            "empty: the agent has a token already",
+            secret=True,
+        ),
+    )
+    state_dir: Path = field(
+        default_factory=default_state_dir,
+        metadata=_setting(
+            "folder in which the agent keeps the token that it was enrolled with",
+            "it outlives a restart of the machine, and only the agent's user can read it",
         ),
     )
     node: str = field(

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from hangwatch_agent import wire
+from hangwatch_agent import redaction, wire
 from hangwatch_agent.process import Identity
 
 AROUND = 2  # lines before and after
@@ -117,6 +117,14 @@ def _is_foreign(frame: wire.Frame) -> bool:
 
 def _decoded(output: bytes) -> tuple[wire.Source, ...]:
     try:
-        return _decoder.decode(output[:MAX_OUTPUT])
+        found = _decoder.decode(output[:MAX_OUTPUT])
     except msgspec.DecodeError:  # it ended without an answer
         return ()
+    return tuple(msgspec.structs.replace(one, lines=_redacted(one.lines)) for one in found)
+
+
+def _redacted(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """As one text, since a key may be written over several lines."""
+    found = redaction.text("\n".join(lines)).split("\n")
+    # What went with its line ends leaves a line behind that says so.
+    return tuple(found + [redaction.MARK] * (len(lines) - len(found)))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from hangwatch_agent import children, permissions, procfs, wire
+from hangwatch_agent import children, permissions, procfs, redaction, wire
 from hangwatch_agent.permissions import Problem
 from hangwatch_agent.process import Identity, open_pidfd
 
@@ -276,7 +276,7 @@ def _thread(raw: RawThread) -> wire.Thread:
     return wire.Thread(
         pid=raw.pid,
         thread_id=raw.os_thread_id or raw.thread_id,
-        name=(raw.thread_name or "")[:64],
+        name=redaction.text((raw.thread_name or "")[:64]),
         frames=tuple(_frame(frame) for frame in raw.frames[: wire.MAX_FRAMES_PER_STACK]),
         is_active=raw.active,
         owns_gil=raw.owns_gil,

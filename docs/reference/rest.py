@@ -15,7 +15,7 @@ from hangwatch_server.security.scopes import Scope
 from hangwatch_server.settings import ServerSettings
 
 WIDTH = 100  # of an example's lines
-STRENGTH = [Scope.READ, Scope.OPERATE, Scope.ADMIN]
+STRENGTH = [Scope.ENROL, Scope.READ, Scope.OPERATE, Scope.ADMIN]
 
 Json = Any  # the OpenAPI document is free JSON
 

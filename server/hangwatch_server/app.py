@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
@@ -17,8 +18,11 @@ from hangwatch_server.actions import command
 from hangwatch_server.api import envelope, etags, openapi, problems, routes
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.ingest import socket as agents
-from hangwatch_server.security import access, sessions
+from hangwatch_server.security import access, peers, roles
 from hangwatch_server.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from hangwatch_server.security.oidc import Provider  # its packages are an extra
 
 DESCRIPTION = (
     "Finds the rank that holds up a distributed PyTorch job, and says what it is doing. Calls need "
@@ -33,6 +37,7 @@ def create_app(settings: ServerSettings, origins: Mapping[str, str] | None = Non
     """
     check_exposure(settings)
     check_periods(settings)
+    check_sign_in(settings)
     command.words(settings.action_command)  # one that cannot run is said at the start
     app = FastAPI(
         title="Hangwatch",
@@ -45,6 +50,7 @@ def create_app(settings: ServerSettings, origins: Mapping[str, str] | None = Non
     )
     app.state.settings = settings
     app.state.origins = origins or {}
+    app.state.oidc = identity_provider(settings)
     api = routes.router()
     app.include_router(api)
     app.include_router(agents.router)
@@ -52,7 +58,10 @@ def create_app(settings: ServerSettings, origins: Mapping[str, str] | None = Non
     problems.install(app)
     openapi.install(app, api)
     app.add_middleware(etags.ETags)
-    app.add_middleware(envelope.Envelope)  # added last: it wraps all others
+    app.add_middleware(envelope.Envelope)
+    identity = (settings.proxy_user_header, settings.proxy_groups_header)
+    proxies = peers.parse(settings.trusted_proxies)
+    app.add_middleware(peers.Peers, proxies=proxies, identity=identity)  # added last: wraps all
     return app
 
 
@@ -83,6 +92,37 @@ def check_periods(settings: ServerSettings) -> None:
             raise HangwatchError(f"--{flag} must be longer than 0 s: leave it out for the default")
 
 
+def check_sign_in(settings: ServerSettings) -> None:
+    """Refuse settings under which nobody could sign in, or anybody could as anybody."""
+    rules = roles.parse(settings.roles)
+    if settings.proxy_user_header and not peers.parse(settings.trusted_proxies):
+        raise HangwatchError(
+            f"--proxy-user-header believes what a proxy says in {settings.proxy_user_header}, and "
+            "no proxy is trusted: name it with --trusted-proxies ADDRESS"
+        )
+    if (settings.proxy_user_header or settings.oidc_issuer) and not any(rules.groups.values()):
+        raise HangwatchError(
+            "nobody could sign in, since no group has a role: give --roles, as in "
+            "'admin=sre; operator=oncall; viewer=*'"
+        )
+    if settings.oidc_issuer and not settings.oidc_client_id:
+        raise HangwatchError("--oidc-issuer needs --oidc-client-id, which the provider gives you")
+
+
+def identity_provider(settings: ServerSettings) -> Provider | None:
+    """Who signs people in, if the settings name somebody."""
+    if not settings.oidc_issuer:
+        return None
+    try:
+        from hangwatch_server.security.oidc import Provider
+    except ModuleNotFoundError as error:
+        raise HangwatchError(
+            f"--oidc-issuer needs packages that are not here ({error.name}): "
+            "pip install 'hangwatch[oidc]'"
+        ) from error
+    return Provider(settings)
+
+
 def begin_stop(app: FastAPI) -> None:
     """Let long polls and event streams end now, since the server only stops once they are gone."""
     app.state.stopping.set()
@@ -95,7 +135,7 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
     app.state.stopping = asyncio.Event()
     async with lifespan.running(settings) as services:
         app.state.services = services
-        app.state.sessions = security.Sessions(sessions.load_key(settings.data_dir))
+        app.state.sessions = security.Sessions(services.db, settings.session_hours * 3600)
         # Text of a token made just now, for whoever started the server to print; not kept else.
         app.state.new_admin_token = await services.tokens.bootstrap(settings.bootstrap_token)
         yield

@@ -44,9 +44,9 @@ class KeyReusedError(HangwatchError):
 
 
 class TooManyError(HangwatchError):
-    """The caller, or all callers together, have as many of these calls open as are allowed."""
+    """The caller, or all together, ask too often or for too much at a time."""
 
-    def __init__(self, text: str, retry_after_s: int) -> None:
+    def __init__(self, text: str, retry_after_s: float) -> None:
         super().__init__(text)
         self.retry_after_s = retry_after_s
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from hangwatch_agent import wire
-from hangwatch_server import logs, quotas
+from hangwatch_server import logs, quotas, security
 from hangwatch_server.actions.hook import Hook
 from hangwatch_server.alerts.guard import Guard, read_allowed
 from hangwatch_server.alerts.monitor import Senses
@@ -148,6 +148,7 @@ def _build(
         captures=captures,
         watch=watch,
         tokens=Authenticator(db),
+        guard=security.Guard(settings.failures_per_minute, settings.captures_per_minute),
         background=background,
         outgoing=outgoing,
         senders=senders,

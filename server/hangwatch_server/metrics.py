@@ -29,6 +29,17 @@ frames_refused = Counter(
     ["code"],
     registry=registry,
 )
+credentials_refused = Counter(
+    "hangwatch_credentials_refused_total",
+    "Requests and connections with a token that is not good, and failed logins.",
+    registry=registry,
+)
+connections_refused = Counter(
+    "hangwatch_connections_refused_total",
+    "Connections closed for a request that was too large or came too slowly, by status.",
+    ["status"],
+    registry=registry,
+)
 agents_connected = Gauge(
     "hangwatch_agents_connected", "Agents with a live connection.", registry=registry
 )

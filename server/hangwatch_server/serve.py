@@ -11,8 +11,10 @@ import dataclasses
 import errno
 import logging
 import os
+import resource
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -25,7 +27,7 @@ from fastapi import FastAPI
 import hangwatch_server
 from hangwatch_agent import wire
 from hangwatch_server import app as application
-from hangwatch_server import garbage, logs, tracing
+from hangwatch_server import garbage, logs, protocol, tls, tracing
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.security import access
 from hangwatch_server.settings import ServerSettings
@@ -33,6 +35,7 @@ from hangwatch_server.settings.address import url_of
 
 GRACE_S = 3  # for answers under way when the server is asked to stop
 BACKLOG = 2048
+MAX_FILES = 65_536
 # A frame that is a little too large still arrives, and ingest refuses it in words; past this,
 # uvicorn drops the connection with close code 1009.
 ROOM_FOR_A_REASON = 1024 * 1024
@@ -47,6 +50,8 @@ def run(settings: ServerSettings, origins: Mapping[str, str]) -> None:
     logs.configure(settings.log_level, settings.log_format)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     app = application.create_app(settings, origins)
+    tls.context(settings)  # a certificate that cannot be used is said before anything starts
+    _raise_file_limit()
     # Bound before anything slow starts: a port in use is then said at once.
     with listen(settings.host, settings.port) as listener, tracing.collecting(os.environ):
         uvloop.run(_serve(app, settings, listener))
@@ -72,6 +77,14 @@ def listen(host: str, port: int) -> socket.socket:
         raise PortError(f"{port} is no port: choose one from 1 to 65535 with --port") from error
 
 
+def _raise_file_limit() -> None:
+    """Every agent, page and poll is a connection: as many as the hard limit allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def _cause(error: OSError) -> str:
     # The socket module adds a copy of the address to the system's own words.
     if error.errno is not None and error.errno > 0:
@@ -80,11 +93,14 @@ def _cause(error: OSError) -> str:
 
 
 async def _serve(app: FastAPI, settings: ServerSettings, listener: socket.socket) -> None:
+    certificate = tls.context(settings)
     # Of port 0, which means any: links in messages need the real one.
     settings = dataclasses.replace(settings, port=listener.getsockname()[1])
     app.state.settings = settings
-    server = _Server(app, settings, url_of(settings))
+    server = _Server(app, settings, url_of(settings), certificate)
     loop = asyncio.get_running_loop()
+    if certificate is not None:
+        loop.add_signal_handler(signal.SIGHUP, tls.reload, certificate, settings)
     task = asyncio.current_task()
     assert task is not None  # a coroutine always runs in one
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -103,11 +119,17 @@ SWITCH_S = 0.001
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, app: FastAPI, settings: ServerSettings, url: str) -> None:
+    def __init__(
+        self,
+        app: FastAPI,
+        settings: ServerSettings,
+        url: str,
+        certificate: ssl.SSLContext | None,
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=protocol.BoundedProtocol,
                 ws="websockets-sansio",
                 ws_max_size=wire.MAX_FRAME_BYTES + ROOM_FOR_A_REASON,
                 ws_per_message_deflate=False,  # costs more CPU than a cluster's network needs
@@ -115,9 +137,12 @@ class _Server(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,  # security.peers believes those that the settings name
                 timeout_graceful_shutdown=GRACE_S,
             )
         )
+        self.config.load()
+        self.config.ssl = certificate
         self._app = app
         self._url = url
         self._settings = settings

@@ -15,7 +15,7 @@ from hangwatch_server.clock import Clock
 from hangwatch_server.db.engine import Database
 from hangwatch_server.ingest.hub import Hub
 from hangwatch_server.quotas import Quotas
-from hangwatch_server.security import Authenticator
+from hangwatch_server.security import Authenticator, Guard
 from hangwatch_server.settings import ServerSettings
 from hangwatch_server.watch.view import Watch
 
@@ -33,6 +33,7 @@ class Services:
     captures: Captures
     watch: Watch
     tokens: Authenticator
+    guard: Guard
     background: Background
     outgoing: Outgoing
     senders: Senders

@@ -20,8 +20,8 @@ INPUT_OUTPUT = {
 }  # fmt: skip
 GROUND = {
     "assets", "background", "clock", "durations", "errors", "garbage", "kernel_waits", "logs",
-    "metrics", "model", "op_names", "outlines", "places", "process_states", "ranges", "settings",
-    "texts", "tracing",
+    "metrics", "model", "op_names", "outlines", "patterns", "places", "process_states", "ranges",
+    "settings", "texts", "tracing",
 }  # fmt: skip
 FIRST_FLOOR = {"board", "detect", "diagnose", "stacks", "db", "bus"}
 DIAGNOSE_ROOMS = ("pending", "calls", "waiting", "blame", "telling")
@@ -50,6 +50,8 @@ DOORS = {
     "services",
     "lifespan",
     "serve",
+    "protocol",
+    "tls",
     "demo",
     "simulate",
 }

@@ -60,6 +60,11 @@ def create_database(server_url: str, name: str, template: str = "template1") -> 
     execute(server_url, f"CREATE DATABASE {name} TEMPLATE {template}")
 
 
+def plain_connection(url: str) -> psycopg.Connection[tuple[object, ...]]:
+    """To look at rows, or change them behind the server's back; committed when it is closed."""
+    return psycopg.connect(plain(url))
+
+
 def execute(url: str, *statements: str) -> None:
     """Run statements, each in its own transaction."""
     with psycopg.connect(plain(url), autocommit=True) as connection:

@@ -19,7 +19,7 @@ from tests.support import postgres
 
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 60
-_READY = re.compile(r"is ready: (http://\S+)/")
+_READY = re.compile(r"is ready: (https?://\S+)/")
 _TOKEN = re.compile(r"HANGWATCH_TOKEN=(hw_\S+)$")
 
 

@@ -46,7 +46,13 @@ class SceneWatch:
         return [job for job in self._scene.jobs if job.is_live]
 
     async def earlier_jobs(
-        self, *, state: model.State | None, query: str, limit: int, cursor: str | None
+        self,
+        *,
+        state: model.State | None,
+        query: str,
+        limit: int,
+        cursor: str | None,
+        names: str = "",
     ) -> tuple[list[model.Job], str | None]:
         rows = [
             job
@@ -219,8 +225,8 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
     app = FastAPI(openapi_url=None)
     app.state.scene = scene
     app.state.bus = MemoryBus()
-    app.state.sessions = security.Sessions(b"k" * 32)
-    app.state.settings = SimpleNamespace(allow_anonymous=True)
+    app.state.sessions = preview_admin.SceneSessions()
+    app.state.settings = SimpleNamespace(allow_anonymous=True, proxy_user_header="")
     app.state.origins = {"retention_days": "environment HANGWATCH_RETENTION_DAYS"}
     app.state.services = SimpleNamespace(
         watch=SceneWatch(scene),
@@ -229,6 +235,7 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
         db=scene,
         tokens=preview_admin.SceneTokens(OPERATOR_HASH),
         settings=ServerSettings(retention_days=14.0),
+        guard=security.Guard(0, 0),
         senders=None,
         quotas=quotas.of(ServerSettings()),
     )
@@ -261,13 +268,13 @@ def app() -> FastAPI:
 
 
 def operator_cookie(app: FastAPI) -> str:
-    sessions: security.Sessions = app.state.sessions
-    return sessions.issue(OPERATOR_HASH, datetime.now(UTC).timestamp())
+    sessions: preview_admin.SceneSessions = app.state.sessions
+    return sessions.issue(OPERATOR_HASH)
 
 
 def admin_cookie(app: FastAPI) -> str:
-    sessions: security.Sessions = app.state.sessions
-    return sessions.issue(preview_admin.ADMIN_HASH, datetime.now(UTC).timestamp())
+    sessions: preview_admin.SceneSessions = app.state.sessions
+    return sessions.issue(preview_admin.ADMIN_HASH)
 
 
 async def _with_policy(request: Request, call_next: Callable[..., object]) -> Response:
@@ -291,6 +298,7 @@ async def _list_page(
     until: datetime | None = None,
     limit: int = 50,
     before: str | None = None,
+    names: str = "",
 ) -> tuple[list[model.Incident], str | None]:
     rows = [
         row
@@ -306,11 +314,11 @@ async def _list_page(
     return page, page[-1].id if start + limit < len(rows) else None
 
 
-async def _count_confirmed(scene: scenes.Scene) -> int:
+async def _count_confirmed(scene: scenes.Scene, names: str = "") -> int:
     return sum(row.state is model.IncidentState.CONFIRMED for row in scene.incidents)
 
 
-async def _last_ended(scene: scenes.Scene) -> model.Incident | None:
+async def _last_ended(scene: scenes.Scene, names: str = "") -> model.Incident | None:
     return next((row for row in scene.incidents if row.ended_at), None)
 
 

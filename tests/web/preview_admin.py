@@ -5,12 +5,14 @@ What the pages do is tested on a real server in tests/integration/pages; here is
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from datetime import timedelta
 
 from tests.web import making, scenes
 
-from hangwatch_server.db import audit, tokens
+from hangwatch_server import security
+from hangwatch_server.db import audit, sessions, tokens
 
 ADMIN_HASH = "preview-admin"
 TEXT = "hw_5d41402a_" + "x" * 43
@@ -21,6 +23,7 @@ def install(patch: Callable[[object, str, object], None]) -> None:
     patch(tokens, "list_all", _list_tokens)
     patch(tokens, "find", _find_token)
     patch(audit, "list_page", _list_audit)
+    patch(sessions, "list_page", _list_sessions)
 
 
 def token(identifier: str, name: str, scope: str, **changes: object) -> tokens.Token:
@@ -42,6 +45,8 @@ async def _list_tokens(scene: scenes.Scene) -> list[tokens.Token]:
     return [
         token("t1", "ada", "admin"),
         token("t2", "node-b", "agent", node="node-b"),
+        token("t5", "cluster", "enrol", nodes="gpu-*", uses_left=62),
+        token("t6", "llm team's scheduler", "operate", jobs="llm-*"),
         token("t3", scenes.HOSTILE[:100], "read", expires_at=making.NOW + timedelta(days=80)),
         token("t4", "left the team", "operate", is_revoked=True, last_used_at=None),
     ]
@@ -83,8 +88,62 @@ class SceneTokens:
             ADMIN_HASH: token("t1", "ada", "admin"),
         }
 
-    async def check_hash(self, secret_hash: str) -> tokens.Token | None:
-        return self._callers.get(secret_hash)
+    async def by_id(self, token_id: str) -> tokens.Token | None:
+        return self._callers.get(token_id)
 
-    async def create(self, name: str, scopes: tuple[str, ...], **_: object) -> object:
-        return token("t9", name, scopes[0], last_used_at=None), TEXT
+    async def create(self, wanted: security.TokenRequest) -> object:
+        made = token("t9", wanted.name, wanted.scopes[0], last_used_at=None)
+        limits = {"node": wanted.node, "nodes": wanted.nodes, "jobs": wanted.jobs}
+        return dataclasses.replace(made, **limits), TEXT
+
+
+class SceneSessions:
+    """Of each cookie the token that it stands for, until `over`."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, str] = {}
+
+    def issue(self, token_id: str) -> str:
+        cookie = f"cookie-of-{token_id}"
+        self._tokens[cookie] = token_id
+        return cookie
+
+    def over(self) -> None:
+        self._tokens.clear()
+
+    async def find(self, cookie: str) -> sessions.Session | None:
+        token_id = self._tokens.get(cookie)
+        return None if token_id is None else session("s0", "ada", token=token_id)
+
+
+def session(identifier: str, who: str, **changes: object) -> sessions.Session:
+    values: dict[str, object] = {
+        "id": identifier,
+        "kind": sessions.SessionKind.TOKEN,
+        "who": who,
+        "scopes": ("admin",),
+        "token": None,
+        "address": "192.0.2.7",
+        "created_at": making.NOW - timedelta(hours=3),
+        "last_used_at": making.NOW - timedelta(minutes=2),
+        "expires_at": making.NOW + timedelta(hours=9),
+        "is_over": False,
+    }
+    return sessions.Session(**{**values, **changes})  # type: ignore[arg-type]
+
+
+async def _list_sessions(
+    scene: scenes.Scene, *, limit: int = 100, before: str | None = None
+) -> tuple[list[sessions.Session], str | None]:
+    rows = [
+        session("s0", "ada"),
+        session(
+            "s1",
+            "oidc:grace@example.org",
+            kind=sessions.SessionKind.OIDC,
+            scopes=("operate",),
+            address="2001:db8:85a3:8d3:1319:8a2e:370:7348",
+        ),
+        session("s2", scenes.HOSTILE, kind=sessions.SessionKind.PROXY, scopes=("read",)),
+    ]
+    return ([] if before else rows), None

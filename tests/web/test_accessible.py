@@ -146,7 +146,7 @@ def test_the_help_the_banner_and_a_new_token_have_no_grave_finding(
     assert _findings(page) == []
 
     page.goto(f"{site.url}/settings/tokens")
-    page.get_by_label("read").check()
+    page.get_by_label("viewer").check()
     page.get_by_label("Name").fill("dashboard")
     page.get_by_role("button", name="Create token").click()
     expect(page.locator("h1")).to_have_text("Copy the token now.")

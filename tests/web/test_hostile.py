@@ -11,7 +11,12 @@ pytestmark = pytest.mark.web
 
 HIDDEN = "\u202e\u202d\u202b\u200b\ufeff\x07"
 LONGEST_TITLE = 200
-ADMIN_PAGES = ("/settings/tokens", "/settings/tokens/t3/revoke", "/settings/audit")
+ADMIN_PAGES = (
+    "/settings/tokens",
+    "/settings/tokens/t3/revoke",
+    "/settings/sessions",
+    "/settings/audit",
+)
 
 
 @pytest.fixture

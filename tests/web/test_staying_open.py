@@ -12,7 +12,7 @@ from playwright.sync_api import BrowserContext, Page, Route, expect
 from tests.web import making, preview
 from tests.web.conftest import Site
 
-from hangwatch_server import model, security
+from hangwatch_server import model
 from hangwatch_server.errors import DatabaseError
 
 pytestmark = pytest.mark.web
@@ -29,7 +29,7 @@ def test_a_page_whose_session_is_over_leads_to_the_login(
     page.goto(site.url + HUNG)
     expect(page.locator(".verdict-state")).to_contain_text("hung")
 
-    site.app.state.sessions = security.Sessions(b"o" * 32)
+    site.app.state.sessions.over()
     _end_streams(site)
 
     expect(page).to_have_url(f"{site.url}/login?next={HUNG.replace('/', '%2F')}")
@@ -42,7 +42,7 @@ def test_an_action_of_a_session_that_is_over_leads_to_the_login(
     page.goto(site.url + INCIDENT)
     page.keyboard.press("a")
 
-    site.app.state.sessions = security.Sessions(b"o" * 32)
+    site.app.state.sessions.over()
     page.get_by_role("button", name="Acknowledge").click()
 
     expect(page).to_have_url(f"{site.url}/login?next={INCIDENT.replace('/', '%2F')}")

@@ -25,6 +25,7 @@ from hangwatch_agent.client.answers import (
     Part,
     PathStep,
     Token,
+    TokenRequest,
     Tokens,
     Verdict,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "Part",
     "PathStep",
     "Token",
+    "TokenRequest",
     "Tokens",
     "Verdict",
 ]

@@ -159,6 +159,23 @@ class Token(Document, frozen=True, kw_only=True):
     last_used_at: str | None
     expires_at: str | None
     is_revoked: bool
+    role: str = ""
+    jobs: str = ""
+    nodes: str = ""
+    uses_left: int | None = None
+
+
+class TokenRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A token to be made; what is left out has the server's default."""
+
+    name: str
+    scopes: tuple[str, ...]
+    node: str | None = None
+    expires_in: str | None = None
+    jobs: str = ""
+    nodes: str = ""
+    uses: int | None = None
+    may_replace: bool = False
 
 
 class Tokens(Document, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ from hangwatch_agent.client.answers import (
     Job,
     Jobs,
     NewToken,
+    TokenRequest,
     Tokens,
     Verdict,
 )
@@ -202,16 +203,19 @@ class Client:
     def tokens(self) -> Tokens:
         return self._get("/tokens", Tokens)
 
-    def create_token(
-        self, name: str, scopes: list[str], node: str | None, expires_in: str | None
-    ) -> NewToken:
+    def create_token(self, wanted: TokenRequest) -> NewToken:
         """Never tried twice by itself: an answer that got lost holds a text that nobody has."""
-        body = {"name": name, "scopes": scopes, "node": node, "expires_in": expires_in}
-        raw = self._transport.call("POST", "/tokens", json.dumps(body).encode())
+        raw = self._transport.call("POST", "/tokens", msgspec.json.encode(wanted))
         return self._typed(raw, NewToken)
 
-    def revoke_token(self, token_id: str) -> None:
-        self._transport.call("DELETE", f"/tokens/{_quoted(token_id)}")
+    def revoke_token(self, token_id: str, *, with_enrolled: bool = False) -> None:
+        suffix = "?with_enrolled=true" if with_enrolled else ""
+        self._transport.call("DELETE", f"/tokens/{_quoted(token_id)}{suffix}")
+
+    def enrol(self, node: str) -> NewToken:
+        """Exchange the enrolment token that this client shows for the token of a node."""
+        raw = self._transport.call("POST", "/agent/enrol", json.dumps({"node": node}).encode())
+        return self._typed(raw, NewToken)
 
     def _get(self, path: str, kind: type[D], timeout_s: float = TIMEOUT_S) -> D:
         raw = self._transport.call("GET", path, timeout_s=timeout_s, is_repeatable=True)

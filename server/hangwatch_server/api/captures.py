@@ -19,7 +19,7 @@ router = APIRouter(tags=["captures"], dependencies=[deps.READ], route_class=once
     "/jobs/{job_id}/captures",
     status_code=202,
     summary="Take stacks or recorder entries of some ranks now",
-    dependencies=[once.KEY],
+    dependencies=[once.KEY, deps.CAPTURE_LIMIT],
     responses=examples.of(examples.CAPTURE, status=202),
 )
 async def request_capture(
@@ -137,7 +137,7 @@ async def capture(
 ) -> model.Capture:
     wait_s = durations.seconds(wait, longest_s=LONGEST_WAIT_S)
     if wait_s > 0:
-        with house.quotas.waiting.place(caller.name):
+        with house.quotas.waiting.place(caller.id):
             await deps.unless_stopping(stopping, house.captures.wait(capture_id, wait_s))
     return await house.captures.get(capture_id)
 

@@ -26,15 +26,24 @@ ADMIN = Depends(security.require("admin"))
 Reader = Annotated[security.Caller, READ]
 Operator = Annotated[security.Caller, OPERATE]
 Admin = Annotated[security.Caller, ADMIN]
+Enroller = Annotated[security.Caller, Depends(security.require("enrol"))]
+
+
+def capture_limit(request: Request, caller: Operator) -> None:
+    """Refuse a caller who has asked for many captures in the last minute."""
+    security.guard_of(request).capture(caller.id)
+
+
+CAPTURE_LIMIT = Depends(capture_limit)
 
 
 async def _stream_place(house: House, caller: Reader) -> AsyncIterator[None]:
-    with house.quotas.streams.place(caller.name):
+    with house.quotas.streams.place(caller.id):
         yield
 
 
 async def _bundle_place(house: House, caller: Reader) -> AsyncIterator[None]:
-    with house.quotas.bundles.place(caller.name):
+    with house.quotas.bundles.place(caller.id):
         yield
 
 

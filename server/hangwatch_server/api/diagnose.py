@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from hangwatch_server import offline, uploads
+from hangwatch_server import offline, security, uploads
 from hangwatch_server.api import deps, examples
 
 _FORM = {
@@ -37,6 +37,7 @@ router = APIRouter(tags=["diagnose"])
     responses=examples.of(examples.REPORT),
     openapi_extra=_FORM,
 )
+@security.for_bound_callers
 async def diagnose(request: Request, caller: deps.Reader) -> Response:
     report = await uploads.report(request, caller)
     return Response(offline.document(report), media_type="application/json")

@@ -9,10 +9,10 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from hangwatch_agent import wire
-from hangwatch_server import model
+from hangwatch_server import model, patterns
 from hangwatch_server.api import fields
-from hangwatch_server.db import tokens
-from hangwatch_server.security import Scope
+from hangwatch_server.db import sessions, tokens
+from hangwatch_server.security import Scope, role_of
 
 # Postgres texts cannot hold NUL.
 NO_NUL = r"^[^\x00]*$"
@@ -77,9 +77,12 @@ class Snooze(Body):
         return self
 
 
+Pattern = Annotated[str, StringConstraints(max_length=patterns.MAX_CHARS, pattern=NO_NUL)]
+
+
 class TokenRequest(Body):
     name: Name = Field(examples=["node-a"])
-    scopes: tuple[Scope, ...] = Field(min_length=1, max_length=4, examples=[["agent"]])
+    scopes: tuple[Scope, ...] = Field(min_length=1, max_length=5, examples=[["agent"]])
     node: Name | None = Field(
         default=None, description="The node that an agent's token speaks for."
     )
@@ -89,6 +92,26 @@ class TokenRequest(Body):
         description="Absent for never.",
         json_schema_extra=fields.DURATION,
     )
+    jobs: Pattern = Field(
+        default="",
+        examples=["llm-*"],
+        description="Pattern of the names of the jobs that a viewer's or operator's token may see.",
+    )
+    nodes: Pattern = Field(
+        default="",
+        examples=["gpu-*"],
+        description="Pattern of the nodes that an enrolment token is for.",
+    )
+    uses: int | None = Field(
+        default=None, ge=1, le=1_000_000, description="Nodes that an enrolment token can enrol."
+    )
+    may_replace: bool = Field(
+        default=False, description="It may enrol a node anew, whose token then ends."
+    )
+
+
+class Enrolment(Body):
+    node: Name = Field(examples=["gpu-17"], description="The node that the agent speaks for.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,16 +122,36 @@ class TokenRow:
     name: str
     prefix: str
     scopes: tuple[str, ...]
+    role: str  # viewer, operator or admin; the scope itself of an agent's or enrolment token
     node: str | None
     created_at: datetime
     last_used_at: datetime | None
     expires_at: datetime | None
     is_revoked: bool
+    jobs: str  # pattern of the jobs that it may see, "" for all
+    nodes: str  # pattern of the nodes that it may enrol
+    uses_left: int | None
+    may_replace: bool
+    enrolled_by: str | None  # id of the enrolment token that an agent came by this one with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewToken(TokenRow):
     token: str  # the text itself, shown this once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """A browser session: who is signed in, how, and from where."""
+
+    id: str
+    kind: str  # token, oidc or proxy: who vouches for the person
+    who: str
+    role: str
+    address: str
+    created_at: datetime
+    last_used_at: datetime
+    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,11 +198,24 @@ class Tree:
 
 
 def token_row(token: tokens.Token) -> TokenRow:
-    return TokenRow(**asdict(token))
+    return TokenRow(**asdict(token), role=role_of(token.scopes))
 
 
 def new_token(token: tokens.Token, text: str) -> NewToken:
-    return NewToken(**asdict(token), token=text)
+    return NewToken(**asdict(token), role=role_of(token.scopes), token=text)
+
+
+def session_row(session: sessions.Session) -> SessionRow:
+    return SessionRow(
+        id=session.id,
+        kind=session.kind.value,
+        who=session.who,
+        role=role_of(session.scopes),
+        address=session.address,
+        created_at=session.created_at,
+        last_used_at=session.last_used_at,
+        expires_at=session.expires_at,
+    )
 
 
 def tree(tree: model.Tree) -> Tree:

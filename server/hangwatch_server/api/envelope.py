@@ -7,6 +7,7 @@ disconnects.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import uuid
 
@@ -24,14 +25,18 @@ _log = logs.get()
 MAX_BODY_BYTES = 1024 * 1024
 # Files that ranks left behind; who may not give any is told so before they are read.
 UPLOAD_BYTES = 64 * 1024 * 1024
+PUBLIC_PATHS = ("/static/", "/vendor/")
+HSTS_S = 365 * 86400
+BODY_IDLE_S = 20.0  # between two pieces of a body
 API = "/api/v1"
 UPLOAD_PATHS = frozenset({"/offline", "/api/v1/diagnose"})
 _GIVEN_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 SECURITY_HEADERS = {
     "content-security-policy": (
-        "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-        "object-src 'none'"
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
+    "permissions-policy": "camera=(), display-capture=(), geolocation=(), microphone=(), usb=()",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "same-origin",
@@ -56,7 +61,7 @@ class Envelope:
             logs.about(request=request.state.request_id),
             tracing.request(request.method, request.headers) as note,
         ):
-            reply = _Reply(send, request.state.request_id)
+            reply = _Reply(send, request)
             await self._answer(request, receive, reply)
             _note(note, request, reply)
 
@@ -84,22 +89,41 @@ class _Bounded:
     def __init__(self, receive: Receive, limit: int) -> None:
         self._receive, self._limit = receive, limit
         self._size_bytes = 0
+        self._is_whole = False
 
     async def receive(self) -> Message:
-        message = await self._receive()
+        message = await self._next()
         self._size_bytes += len(message.get("body", b""))
         if self._size_bytes > self._limit:
             # FastAPI's own class: of all errors it lets only this one out of its body parser.
             raise HTTPException(413, _too_large(self._limit))
         return message
 
+    async def _next(self) -> Message:
+        """After the last piece comes only the end of the connection, which may be long."""
+        if self._is_whole:
+            return await self._receive()
+        try:
+            async with asyncio.timeout(BODY_IDLE_S):
+                message = await self._receive()
+        except TimeoutError as error:
+            raise HTTPException(
+                408,
+                f"nothing more of the request's body came within {BODY_IDLE_S:.0f} s",
+                headers={"connection": "close"},
+            ) from error
+        self._is_whole = not message.get("more_body", False)
+        return message
+
 
 class _Reply:
     """Sends on, with the headers added."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(self, send: Send, request: Request) -> None:
         self._send = send
-        self._request_id = request_id
+        self._request_id: str = request.state.request_id
+        self._is_secure = request.url.scheme == "https"
+        self._is_public = request.url.path.startswith(PUBLIC_PATHS)
         self.has_started = False
         self.status = 0
 
@@ -111,7 +135,10 @@ class _Reply:
             headers["x-request-id"] = self._request_id
             for name, value in SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
-            headers.setdefault("cache-control", "no-cache")
+            if self._is_secure:
+                headers.setdefault("strict-transport-security", f"max-age={HSTS_S}")
+            # What is told to one person is kept nowhere on the way, nor in their browser.
+            headers.setdefault("cache-control", "no-cache" if self._is_public else "no-store")
         await self._send(message)
 
 

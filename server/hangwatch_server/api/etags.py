@@ -1,7 +1,8 @@
 """ETag and 304 for every complete JSON or text answer to a GET of the API, by a hash of its body;
 and HEAD, which is a GET whose body stays here.
 
-The answer is still computed; what is saved is the transfer, and the client's own work. Streams and
+The answer is still computed; what is saved is the transfer, and the client's own work. It is for
+clients that keep what they were told: browsers and proxies are told to keep nothing. Streams and
 files pass through: static files bring their own ETag.
 """
 
@@ -59,7 +60,7 @@ class _Hashed:
         etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         headers = MutableHeaders(scope=start)
         headers["etag"] = etag
-        headers.setdefault("cache-control", "private, no-cache")
+        headers.setdefault("cache-control", "no-store")
         if etag in self._given or "*" in self._given:
             body = b""
             start["status"] = 304

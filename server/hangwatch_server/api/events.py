@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
+from hangwatch_server import security
 from hangwatch_server.api import deps, examples, openapi
+from hangwatch_server.security import bound
 
 # A stream ends now and then, and the browser opens another: so a revoked token does not listen on.
 LONGEST_STREAM_S = 900
@@ -19,6 +21,20 @@ router = APIRouter(tags=["events"], dependencies=[deps.READ])
 Subject = Annotated[
     str | None, Query(max_length=64, description="Only changes of the one with this id.")
 ]
+
+
+async def _own(
+    request: Request, job: Subject = None, incident: Subject = None, capture: Subject = None
+) -> None:
+    """A caller of some jobs hears of what is theirs, and names it."""
+    names = security.jobs_of(request)
+    if not names:
+        return
+    if not (job or incident or capture):
+        raise security.ForbiddenError(
+            "this token is for some jobs only, and hears of one at a time: add ?job=ID"
+        )
+    await bound.check(request, names, job=job, incident=incident, capture=capture)
 
 
 @router.get(
@@ -31,8 +47,13 @@ Subject = Annotated[
     )
     | openapi.TOO_MANY,
 )
+@security.for_bound_callers
 async def events(
-    house: deps.House, job: Subject = None, incident: Subject = None, capture: Subject = None
+    house: deps.House,
+    _: Annotated[None, Depends(_own)],
+    job: Subject = None,
+    incident: Subject = None,
+    capture: Subject = None,
 ) -> AsyncIterator[ServerSentEvent]:
     with house.bus.subscribe(_topics(job, incident, capture)) as subscription:
         yield ServerSentEvent(event="open", data={}, retry=RECONNECT_MS)

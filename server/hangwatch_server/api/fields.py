@@ -57,5 +57,6 @@ IN_PATHS = {
     "delivery_id": "Id of the delivery, which is that of its message: `webhook-id` of a webhook.",
     "channel_id": "Id of the channel, as the list shows it.",
     "token_id": "Id of the token, as `hangwatch token list` shows it.",
+    "session_id": "Id of the session: the `id` of `GET /api/v1/sessions`.",
     "name": "The name, as the list shows it.",
 }

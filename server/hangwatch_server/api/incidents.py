@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 
-from hangwatch_server import durations, model
+from hangwatch_server import durations, model, security
 from hangwatch_server.api import deps, documents, examples, fields, once, openapi, paging, plain
 from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
@@ -34,6 +34,7 @@ router = APIRouter(
         examples.page(examples.INCIDENT), "i_7c2e\tconfirmed\tgpt-7b\tmissing_ranks\t5\tnode-b\n"
     ),
 )
+@security.for_bound_callers
 async def list_incidents(
     request: Request,
     response: Response,
@@ -67,6 +68,7 @@ async def list_incidents(
         until=until,
         limit=limit,
         before=cursor,
+        names=security.jobs_of(request),
     )
     page = paging.page(request, response, rows, after)
     return plain.rows(map(_row, rows), response) if format is plain.Format.PLAIN else page

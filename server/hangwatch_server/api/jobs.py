@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from hangwatch_server import durations, model
+from hangwatch_server import durations, model, patterns, security
 from hangwatch_server.api import deps, examples, fields, openapi, paging, plain
 from hangwatch_server.db import audit
 from hangwatch_server.db import jobs as job_rows
-from hangwatch_server.errors import ConflictError
+from hangwatch_server.errors import ConflictError, NotFoundError
 
 LONGEST_HOLD_S = 120
 router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[deps.READ])
@@ -24,6 +24,7 @@ router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[deps.READ])
         examples.page(examples.JOB), "b3f1c07a9d24\thung\tgpt-7b\t8/8\t5\tRank 5 …\n"
     ),
 )
+@security.for_bound_callers
 async def list_jobs(
     request: Request,
     response: Response,
@@ -35,7 +36,10 @@ async def list_jobs(
     format: plain.Lines = plain.Format.JSON,
 ) -> paging.Page[model.Job] | Response:
     """As text: id, state, name, ranks reporting, culprits, summary."""
-    jobs, after = await house.watch.jobs(state=state, query=q, limit=limit, cursor=cursor)
+    names = security.jobs_of(request)
+    jobs, after = await house.watch.jobs(
+        state=state, query=q, limit=limit, cursor=cursor, names=names
+    )
     page = paging.page(request, response, jobs, after)
     return plain.rows(map(_row, jobs), response) if format is plain.Format.PLAIN else page
 
@@ -51,7 +55,10 @@ def _row(job: model.Job) -> tuple[object, ...]:
     summary="The newest job of this name",
     responses=examples.of(examples.JOB),
 )
-async def job_by_name(house: deps.House, name: str) -> model.Job:
+@security.for_bound_callers
+async def job_by_name(request: Request, house: deps.House, name: str) -> model.Job:
+    if not patterns.matches(security.jobs_of(request), name):
+        raise NotFoundError(f"there is no job named '{name}': `hangwatch status` lists all jobs")
     return await house.watch.job_by_name(name)
 
 
@@ -93,6 +100,6 @@ async def hold(
     wait: Annotated[fields.Wait, Query(alias="timeout")] = "30s",
 ) -> model.Hold:
     timeout_s = durations.seconds(wait, longest_s=LONGEST_HOLD_S)
-    with house.quotas.waiting.place(caller.name):
+    with house.quotas.waiting.place(caller.id):
         held = await deps.unless_stopping(stopping, house.watch.hold(job_id, timeout_s))
     return held if held is not None else await house.watch.hold(job_id, 0)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Form, Request, Response
+from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from hangwatch_server import security
+from hangwatch_server import logs, security
 from hangwatch_server.api import deps, openapi
-from hangwatch_server.pages.login import is_local, login_page
-from hangwatch_server.security import secret_text, sessions
+from hangwatch_server.db import audit
+from hangwatch_server.db.sessions import SessionKind
+from hangwatch_server.errors import TooManyError
+from hangwatch_server.pages import sign_in
+from hangwatch_server.pages.login_form import login_page
+from hangwatch_server.security import Scope, secret_text, sessions
 
+PEOPLE = frozenset({Scope.READ})
 router = APIRouter(tags=["sessions"])
+_log = logs.get()
 
 
 @router.post(
@@ -29,6 +34,10 @@ router = APIRouter(tags=["sessions"])
         },
         403: openapi.error("The form was sent by another site."),
         422: openapi.error("A part of the request cannot be read."),
+        429: {
+            "description": "The login page, after too many wrong tokens from one address.",
+            "content": {"text/html": {"schema": {"type": "string"}}},
+        },
     },
 )
 async def login(
@@ -41,21 +50,18 @@ async def login(
 ) -> Response:
     if not sessions.is_same_origin(request):
         raise security.ForbiddenError("the login form was sent by another site: open /login here")
-    target = next if is_local(next) and next.isprintable() else "/"
-    text = token.strip()
-    if await house.tokens.check(text) is None:
+    target = sign_in.target_of(next)
+    found = await house.tokens.check(token.strip())
+    if found is None:
+        try:
+            security.guard_of(request).failed(security.address_of(request))
+        except TooManyError as error:
+            return login_page(request, target, sign_in.sentence(str(error)), 429)
+        _log.warning("login_failed", client=security.address_of(request))
         return login_page(request, target, "The token is not known, revoked or expired.")
-    response = RedirectResponse(target, 303)
-    signer: sessions.Sessions = request.app.state.sessions
-    response.set_cookie(
-        sessions.COOKIE,
-        signer.issue(secret_text.hash_of(text), time.time()),
-        max_age=sessions.LIFETIME_S,
-        httponly=True,
-        samesite="lax",
-        secure=request.url.scheme == "https",
-    )
-    return response
+    if not security.granted(found.scopes) & PEOPLE:
+        return login_page(request, target, "This is a machine's token: it shows no pages.")
+    return await sign_in.begin(request, target, SessionKind.TOKEN, found.name, token=found)
 
 
 @router.post(
@@ -63,10 +69,13 @@ async def login(
     status_code=303,
     response_class=RedirectResponse,
     summary="End the session",
-    dependencies=[Depends(security.require("read"))],
     responses={303: {"description": "To the login page."}, **openapi.needs_token()},
 )
-async def logout() -> RedirectResponse:
-    response = RedirectResponse("/login", 303)
-    response.delete_cookie(sessions.COOKIE, httponly=True, samesite="lax")
+@security.for_bound_callers
+async def logout(request: Request, house: deps.House, caller: deps.Reader) -> RedirectResponse:
+    keeper: security.Sessions = request.app.state.sessions
+    if caller.session and await keeper.end(caller.session):
+        await audit.record(house.db, caller.name, "logout", f"session:{caller.session}", "")
+    response = RedirectResponse("/login?over=true", 303)
+    sessions.delete_cookie(request, response)
     return response

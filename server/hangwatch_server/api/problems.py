@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -27,6 +28,7 @@ _log = logs.get()
 _KNOWN: tuple[tuple[type[errors.HangwatchError], int, str], ...] = (
     (security.UnauthorisedError, 401, "unauthorised"),
     (security.ForbiddenError, 403, "forbidden"),
+    (security.EnrolmentError, 403, "not-enrolled"),
     (security.TokenError, 422, "bad-token-request"),
     (BadChannelError, 422, "bad-channel"),
     (SecretError, 422, "unreadable-secret"),
@@ -47,6 +49,8 @@ _KNOWN: tuple[tuple[type[errors.HangwatchError], int, str], ...] = (
 _TITLES = {
     "unauthorised": "A token is needed",
     "forbidden": "Not allowed",
+    "not-enrolled": "The node cannot be enrolled with this token",
+    "too-many-requests": "Too many requests",
     "bad-token-request": "The token cannot be created as asked",
     "bad-channel": "The channel cannot be as asked",
     "unreadable-secret": "A secret's file cannot be read",
@@ -58,7 +62,6 @@ _TITLES = {
     "conflict": "In conflict with the present state",
     "key-reused": "The key belongs to another request",
     "answer-not-kept": "Done before, and the answer is not kept",
-    "too-many-requests": "Too many at a time",
     "stale-lease": "Another replica owns this job now",
     "database": "The database cannot be reached",
     "data-folder": "The data folder cannot be used",
@@ -125,7 +128,7 @@ async def _known(request: Request, error: Exception) -> Response:
         _log.warning("request_refused", path=request.url.path, reason=error)
     response = document(request, status, slug, str(error))
     if isinstance(error, errors.TooManyError):
-        response.headers["retry-after"] = str(error.retry_after_s)
+        response.headers["retry-after"] = str(math.ceil(error.retry_after_s))
     return response
 
 

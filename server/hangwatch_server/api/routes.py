@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from hangwatch_server.api import (
     actions,
+    agents,
     audit,
     captures,
     channels,
@@ -20,6 +21,7 @@ from hangwatch_server.api import (
     nodes,
     openapi,
     ranks,
+    sessions,
     settings,
     silences,
     tokens,
@@ -44,7 +46,9 @@ def router() -> APIRouter:
         deliveries,
         silences,
         channels,
+        agents,
         tokens,
+        sessions,
         audit,
         settings,
         events,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
-from hangwatch_server import durations
+from hangwatch_server import durations, security
 from hangwatch_server.api import deps, documents, examples, once, paging
 from hangwatch_server.db import audit
 from hangwatch_server.db import tokens as token_rows
@@ -44,18 +45,34 @@ async def create_token(
     if body.expires_in is not None:
         life_s = durations.seconds(body.expires_in, longest_s=LONGEST_LIFE_S)
         expires_at = datetime.now(UTC) + timedelta(seconds=life_s)
-    token, text = await house.tokens.create(
-        body.name, body.scopes, node=body.node, expires_at=expires_at
+    wanted = security.TokenRequest(
+        name=body.name,
+        scopes=body.scopes,
+        node=body.node,
+        expires_at=expires_at,
+        jobs=body.jobs,
+        nodes=body.nodes,
+        uses=body.uses,
+        may_replace=body.may_replace,
     )
+    token, text = await house.tokens.create(wanted)
     detail = f"{token.name}: {' '.join(token.scopes)}"
     await audit.record(house.db, caller.name, "token.create", f"token:{token.id}", detail)
     return documents.new_token(token, text)
 
 
 @router.delete("/{token_id}", status_code=204, summary="Revoke a token")
-async def revoke_token(house: deps.House, caller: deps.Admin, token_id: str) -> None:
-    if not await house.tokens.revoke(token_id):
+async def revoke_token(
+    house: deps.House,
+    caller: deps.Admin,
+    token_id: str,
+    with_enrolled: Annotated[
+        bool, Query(description="And the tokens that agents came by with it.")
+    ] = False,
+) -> None:
+    if not await house.tokens.revoke(token_id, with_enrolled=with_enrolled):
         raise NotFoundError(
             f"token '{token_id}' is not known or revoked already: see `hangwatch token list`"
         )
-    await audit.record(house.db, caller.name, "token.revoke", f"token:{token_id}", "")
+    detail = "with those that it enrolled" if with_enrolled else ""
+    await audit.record(house.db, caller.name, "token.revoke", f"token:{token_id}", detail)

@@ -31,7 +31,7 @@ async def verdict(
     wait_s = durations.seconds(wait, longest_s=LONGEST_WAIT_S)
     found = None
     if wait_s > 0 and index is not None:
-        with house.quotas.waiting.place(caller.name):
+        with house.quotas.waiting.place(caller.id):
             waiting = house.watch.verdict(job_id, index=index, wait_s=wait_s)
             found = await deps.unless_stopping(stopping, waiting)
     found = found or await house.watch.verdict(job_id)

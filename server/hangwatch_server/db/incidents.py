@@ -11,11 +11,12 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import and_, func, insert, not_, or_, select
+from sqlalchemy import ColumnElement, and_, func, insert, not_, or_, select, true
 from sqlalchemy import update as change_rows
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from hangwatch_server import patterns
 from hangwatch_server.db import comments, incident_rows, leases, paging
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.leases import Lease
@@ -191,11 +192,12 @@ async def list_page(
     until: datetime | None = None,
     limit: int = 50,
     before: str | None = None,
+    names: str = "",
 ) -> tuple[list[Incident], str | None]:
     """Incidents, newest first, without history; next cursor or None.
 
     Without `states`, hidden ones are left out: suspicions that were never confirmed. `job` is an id
-    or a whole name; opened at or after `since`, and before `until`.
+    or a whole name, `names` a pattern of it; opened at or after `since`, and before `until`.
     """
     size = paging.bounded(limit)
     statement = incident_rows.newest_first(incident_rows.query()).limit(size + 1)
@@ -205,6 +207,8 @@ async def list_page(
         statement = statement.where(incidents.c.state.in_([state.value for state in states]))
     if job is not None:
         statement = statement.where(or_(incidents.c.job == job, incidents.c.job_name == job))
+    if names:
+        statement = statement.where(_is_named(names))
     if node is not None:
         statement = statement.where(incidents.c.culprit_nodes.contains([node]))
     if since is not None:
@@ -220,25 +224,32 @@ async def list_page(
     return page, None if is_last else paging.cursor(page[-1].opened_at, page[-1].id)
 
 
-async def count_confirmed(db: Database) -> int:
+async def count_confirmed(db: Database, names: str = "") -> int:
     """How many incidents are open for people now: confirmed, and not over."""
-    is_confirmed = and_(incident_rows.is_active(), incidents.c.confirmed_at.is_not(None))
+    is_confirmed = and_(
+        incident_rows.is_active(), incidents.c.confirmed_at.is_not(None), _is_named(names)
+    )
     statement = select(func.count()).select_from(incidents).where(is_confirmed)
     async with db.begin() as connection:
         return (await connection.execute(statement)).scalar_one()
 
 
-async def last_ended(db: Database) -> Incident | None:
+async def last_ended(db: Database, names: str = "") -> Incident | None:
     """The incident, of those that people saw, which ended last."""
     statement = (
         incident_rows.query()
-        .where(not_(incident_rows.is_hidden()), incidents.c.ended_at.is_not(None))
+        .where(not_(incident_rows.is_hidden()), incidents.c.ended_at.is_not(None), _is_named(names))
         .order_by(incidents.c.ended_at.desc())
         .limit(1)
     )
     async with db.begin() as connection:
         row = (await connection.execute(statement)).first()
     return None if row is None else incident_rows.incident(row)
+
+
+def _is_named(names: str) -> ColumnElement[bool]:
+    """Whether the job's whole name fits a pattern, of which the empty one is any."""
+    return incidents.c.job_name.like(patterns.sql(names)) if names else true()
 
 
 async def acknowledge(db: Database, incident_id: str, by: str, comment: str) -> Incident:

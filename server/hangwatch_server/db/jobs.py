@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from hangwatch_agent import wire
+from hangwatch_server import patterns
 from hangwatch_server.db import codec, leases, paging
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.leases import Lease
@@ -70,10 +71,12 @@ async def list_page(
     limit: int = 50,
     before: str | None = None,
     without: Collection[str] = (),
+    names: str = "",
 ) -> tuple[list[Job], str | None]:
     """Jobs, newest first, whose name holds `query` or whose id begins so; next cursor or None.
 
-    Of one `state`, or of any of `states`; `without` are ids to leave out.
+    Of one `state`, or of any of `states`; `without` are ids to leave out, and `names` is a pattern
+    of the whole name.
     """
     size = paging.bounded(limit)
     statement = select(jobs).order_by(jobs.c.first_seen.desc(), jobs.c.id.desc()).limit(size + 1)
@@ -83,6 +86,8 @@ async def list_page(
         statement = statement.where(jobs.c.state.in_([one.value for one in states]))
     if without:
         statement = statement.where(jobs.c.id.not_in(without))
+    if names:
+        statement = statement.where(jobs.c.name.like(patterns.sql(names)))
     if query:
         statement = statement.where(
             or_(

@@ -237,6 +237,29 @@ tokens = Table(
     Column("last_used_at", _TIME),
     Column("expires_at", _TIME),
     Column("revoked_at", _TIME),
+    Column("jobs", PlainText, nullable=False, server_default=""),  # pattern of names, "" for all
+    Column("nodes", PlainText, nullable=False, server_default=""),  # that it may enrol: a pattern
+    Column("uses_left", Integer),  # of an enrolment token; null for any number
+    Column("may_replace", Boolean, nullable=False, server_default=text("false")),
+    Column("enrolled_by", PlainText, ForeignKey("tokens.id", ondelete="SET NULL")),
+    Index("tokens_of_node", "node", postgresql_where=text("revoked_at IS NULL")),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", PlainText, primary_key=True),
+    Column("secret_hash", PlainText, nullable=False, unique=True),
+    Column("kind", PlainText, nullable=False),
+    Column("who", PlainText, nullable=False),
+    Column("scopes", ARRAY(PlainText), nullable=False),
+    Column("token", PlainText, ForeignKey("tokens.id", ondelete="CASCADE")),
+    Column("address", PlainText, nullable=False),
+    Column("created_at", _TIME, nullable=False),
+    Column("last_used_at", _TIME, nullable=False),
+    Column("expires_at", _TIME, nullable=False),
+    Column("ended_at", _TIME),
+    Index("sessions_newest", text("created_at DESC"), text("id DESC")),
 )
 
 audit = Table(

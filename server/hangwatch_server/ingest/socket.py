@@ -22,7 +22,7 @@ from hangwatch_server.bus import Bus
 from hangwatch_server.captures.service import Captures
 from hangwatch_server.clock import Clock
 from hangwatch_server.db.tokens import Token
-from hangwatch_server.errors import DatabaseError
+from hangwatch_server.errors import DatabaseError, TooManyError
 from hangwatch_server.ingest import bounds, hub
 from hangwatch_server.ingest.hub import Connection, Hub
 from hangwatch_server.settings import ServerSettings
@@ -55,6 +55,8 @@ class House(Protocol):
     def captures(self) -> Captures: ...
     @property
     def tokens(self) -> security.Authenticator: ...
+    @property
+    def guard(self) -> security.Guard: ...
 
 
 class RefusalError(Exception):
@@ -128,12 +130,21 @@ async def _authorise(websocket: WebSocket, services: House) -> Token:
     except DatabaseError as error:
         raise RefusalError("unavailable", str(error), retry_after_s=5.0) from error
     if token is None:
-        raise _unauthorised()
+        raise _refused_token(websocket, services)
     if security.Scope.AGENT not in security.granted(token.scopes):
         raise RefusalError(
             "unauthorised", f"token '{token.name}' has no scope agent: use an agent's token"
         )
     return token
+
+
+def _refused_token(websocket: WebSocket, services: House) -> RefusalError:
+    """Why an unknown token is refused; slower to ask again for an address that shows many."""
+    try:
+        services.guard.failed(websocket.client.host if websocket.client else "")
+    except TooManyError as error:
+        return RefusalError("too_many", str(error), retry_after_s=error.retry_after_s)
+    return _unauthorised()
 
 
 def _unauthorised() -> RefusalError:

@@ -34,8 +34,16 @@ Reader = Annotated[security.Caller, READ]
 
 
 async def _bundle_place(house: House, caller: Reader) -> AsyncIterator[None]:
-    with house.quotas.bundles.place(caller.name):
+    with house.quotas.bundles.place(caller.id):
         yield
 
 
 BUNDLE_PLACE = Depends(_bundle_place)  # held until the answer is sent
+
+
+def capture_limit(request: Request, caller: Operator) -> None:
+    """Refuse a caller who has asked for many captures in the last minute."""
+    security.guard_of(request).capture(caller.id)
+
+
+CAPTURE_LIMIT = Depends(capture_limit)

@@ -12,15 +12,19 @@ from typing import Annotated
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
+from pydantic import BeforeValidator
 
+from hangwatch_server import patterns
 from hangwatch_server.db import audit
 from hangwatch_server.db import jobs as job_rows
+from hangwatch_server.db import sessions as session_rows
 from hangwatch_server.db import tokens as token_rows
+from hangwatch_server.db.sessions import SessionKind
 from hangwatch_server.errors import ConflictError, HangwatchError, NotFoundError
 from hangwatch_server.model import Job
 from hangwatch_server.pages import access, render, words
 from hangwatch_server.pages.boundary import PageRoute
-from hangwatch_server.security import Scope
+from hangwatch_server.security import Scope, Sessions, TokenRequest, role_of
 from hangwatch_server.services import Services
 from hangwatch_server.settings import effective
 
@@ -28,6 +32,7 @@ PAGE_AUDIT = 50
 router = APIRouter(route_class=PageRoute, dependencies=[access.ADMIN])
 
 Name = Annotated[str, Form(min_length=1, max_length=100, pattern=access.NO_NUL)]
+Pattern = Annotated[str, Form(max_length=patterns.MAX_CHARS, pattern=access.NO_NUL)]
 NodeName = Annotated[str, Form(max_length=100, pattern=access.NO_NUL)]
 
 
@@ -46,11 +51,23 @@ LIVES = {
     Life.QUARTER: "90 days",
     Life.YEAR: "1 year",
 }
+# Name and meaning of what a token can be for, in the words that people use.
 SCOPES = {
-    Scope.READ: "sees everything, changes nothing: people, dashboards",
-    Scope.OPERATE: "and takes captures, acknowledges, snoozes: people on call, schedulers",
-    Scope.AGENT: "streams what one node sees: the agent there",
-    Scope.ADMIN: "and makes tokens, sees the audit trail, deletes jobs",
+    Scope.READ: ("viewer", "sees everything, changes nothing: people, dashboards"),
+    Scope.OPERATE: (
+        "operator",
+        "and takes captures, acknowledges, snoozes: people on call, schedulers",
+    ),
+    Scope.ADMIN: ("admin", "and makes tokens, sees the audit trail, deletes jobs"),
+    Scope.AGENT: ("agent", "streams what one node sees: the agent there"),
+    Scope.ENROL: ("enrolment", "gives each node of a cluster an agent's token of its own"),
+}
+
+
+KINDS = {
+    SessionKind.TOKEN: "a token",
+    SessionKind.OIDC: "the identity provider",
+    SessionKind.PROXY: "the proxy",
 }
 
 
@@ -82,15 +99,23 @@ async def create_token(
     name: Name,
     scope: Annotated[Scope, Form()],
     node: NodeName = "",
+    jobs: Pattern = "",
+    nodes: Pattern = "",
+    uses: Annotated[int | None, BeforeValidator(lambda text: text or None), Form()] = None,
     life: Annotated[Life, Form()] = Life.FOREVER,
 ) -> Response:
     days = timedelta(days=int(life.value)) if life.value else None
     try:
         made, text = await house.tokens.create(
-            name.strip(),
-            (scope,),
-            node=node.strip() or None,
-            expires_at=None if days is None else datetime.now(UTC) + days,
+            TokenRequest(
+                name=name.strip(),
+                scopes=(scope,),
+                node=node.strip() or None,
+                expires_at=None if days is None else datetime.now(UTC) + days,
+                jobs=jobs.strip(),
+                nodes=nodes.strip(),
+                uses=uses,
+            )
         )
     except HangwatchError as error:
         values = await _token_values(house, problem=str(error))
@@ -104,6 +129,7 @@ async def create_token(
         "tab": "tokens",
         "token": made,
         "text_of_token": text,
+        "role_of": role_of,
         "server_url": str(request.base_url).rstrip("/"),
     }
     return render.page(request, "token_new", values, status=201)
@@ -127,6 +153,36 @@ async def revoke(house: access.House, caller: access.Admin, token_id: str) -> Re
     await house.tokens.revoke(token_id)
     await audit.record(house.db, caller.name, "token.revoke", f"token:{token_id}", token.name)
     return RedirectResponse("/settings/tokens", status_code=303)
+
+
+@router.get("/settings/sessions")
+async def signed_in(
+    request: Request, house: access.House, before: Annotated[str, Query(max_length=300)] = ""
+) -> Response:
+    rows, more = await session_rows.list_page(house.db, limit=PAGE_AUDIT, before=before or None)
+    values = {
+        "title": "Sessions · Hangwatch",
+        "section": "settings",
+        "tab": "sessions",
+        "rows": rows,
+        "kinds": KINDS,
+        "role_of": role_of,
+        "more": f"/settings/sessions?before={more}" if more else "",
+        "is_later_page": bool(before),
+    }
+    return render.page(request, "sessions", values)
+
+
+@router.post("/settings/sessions/{session_id}/end")
+async def end_session(
+    request: Request, house: access.House, caller: access.Admin, session_id: str
+) -> Response:
+    keeper: Sessions = request.app.state.sessions
+    ended = await keeper.end(session_id)
+    if ended is None:
+        raise NotFoundError(f"Session '{words.short(session_id, 40)}' is over already.")
+    await audit.record(house.db, caller.name, "session.end", f"session:{session_id}", ended.who)
+    return RedirectResponse("/settings/sessions", status_code=303)
 
 
 @router.get("/settings/audit")
@@ -171,6 +227,7 @@ async def _token_values(house: Services, problem: str = "") -> render.Values:
         "live": [row for row in rows if not row.is_revoked],
         "revoked": [row for row in rows if row.is_revoked],
         "scopes": SCOPES,
+        "role_of": role_of,
         "lives": LIVES,
         "problem": problem,
     }

@@ -20,6 +20,7 @@ from hangwatch_server.pages import (
     login,
     nodes,
     offline,
+    oidc,
     overview,
     ranks,
     silences,
@@ -44,6 +45,7 @@ for _page in (
     nodes,
     offline,
     login,
+    oidc,
 ):
     router.include_router(_page.router)
 

@@ -37,7 +37,7 @@ _TITLES = {
     403: "Not allowed",
     404: "Not found",
     409: "Too late",
-    429: "Too many at a time",
+    429: "Too many requests",
     422: "Not understood",
     500: "A defect of Hangwatch",
     503: "The database cannot be reached",

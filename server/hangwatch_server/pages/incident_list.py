@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
+from hangwatch_server import security
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.model import ACTIVE_INCIDENTS, SHOWN_INCIDENTS, IncidentState
 from hangwatch_server.pages import access, headline, live, render
@@ -81,22 +82,25 @@ Before = Annotated[str, Query(max_length=255)]
 
 
 @router.get("/incidents")
+@security.for_bound_callers
 async def list_incidents(
     request: Request, house: access.House, asked: Asked, before: Before = ""
 ) -> Response:
-    return render.page(request, "incidents", await _values(house, asked, before))
+    return render.page(request, "incidents", await _values(request, house, asked, before))
 
 
 @router.get("/incidents/live")
+@security.for_bound_callers
 async def list_live(
     request: Request, house: access.House, asked: Asked, before: Before = ""
 ) -> Response:
     return live.stream(
-        request, house, ("jobs",), "incidents", lambda _: _values(house, asked, before)
+        request, house, ("jobs",), "incidents", lambda page: _values(page, house, asked, before)
     )
 
 
-async def _values(house: Services, asked: Filters, before: str) -> render.Values:
+async def _values(request: Request, house: Services, asked: Filters, before: str) -> render.Values:
+    names = security.jobs_of(request)
     rows, more = await incident_rows.list_page(
         house.db,
         states=(asked.state,) if asked.state else SHOWN_INCIDENTS,
@@ -105,8 +109,9 @@ async def _values(house: Services, asked: Filters, before: str) -> render.Values
         since=asked.since(datetime.now(UTC)),
         limit=PAGE_INCIDENTS,
         before=before or None,
+        names=names,
     )
-    active = await incident_rows.count_confirmed(house.db)
+    active = await incident_rows.count_confirmed(house.db, names)
     return {
         "title": f"{f'▲ {active} open' if active else 'Incidents'} · Hangwatch",
         "section": "incidents",
@@ -116,7 +121,7 @@ async def _values(house: Services, asked: Filters, before: str) -> render.Values
         "calls": {row.id: headline.beside(row) for row in rows},
         "is_active": {row.id: row.state in ACTIVE_INCIDENTS for row in rows},
         "active": active,
-        "last": None if active else await incident_rows.last_ended(house.db),
+        "last": None if active else await incident_rows.last_ended(house.db, names),
         "states": SHOWN_INCIDENTS,
         "periods": PERIODS,
         "asked": asked,

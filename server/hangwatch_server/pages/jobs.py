@@ -13,7 +13,7 @@ from fastapi.responses import PlainTextResponse, RedirectResponse
 from pydantic import TypeAdapter
 
 from hangwatch_agent import wire
-from hangwatch_server import ranges
+from hangwatch_server import patterns, ranges, security
 from hangwatch_server.db import audit
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.errors import DatabaseError, NotFoundError
@@ -60,7 +60,10 @@ Query_ = Annotated[Asked, Depends(Asked)]
 
 
 @router.get("/jobs/by-name/{name:path}")
-async def job_by_name(house: access.House, name: str) -> Response:
+@security.for_bound_callers
+async def job_by_name(request: Request, house: access.House, name: str) -> Response:
+    if not patterns.matches(security.jobs_of(request), name):
+        raise NotFoundError(f"there is no job named '{name}': `hangwatch status` lists all jobs")
     job = await house.watch.job_by_name(name)
     return RedirectResponse(f"/jobs/{job.id}", status_code=307)
 
@@ -105,7 +108,7 @@ async def job(request: Request, house: access.House, job_id: str, asked: Query_)
     return render.page(request, "job", {**values, **sent})
 
 
-@router.post("/jobs/{job_id}/captures")
+@router.post("/jobs/{job_id}/captures", dependencies=[access.CAPTURE_LIMIT])
 async def take_capture(
     house: access.House,
     caller: access.Operator,

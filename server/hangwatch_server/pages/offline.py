@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
-from hangwatch_server import offline, uploads
+from hangwatch_server import offline, security, uploads
 from hangwatch_server.model import Tree
 from hangwatch_server.offline import JobReport, Outcome
 from hangwatch_server.pages import access, boundary, headline, render, ring, sides, stack_view
@@ -52,11 +52,13 @@ router = APIRouter(route_class=UploadRoute)
 
 
 @router.get("/offline")
+@security.for_bound_callers
 async def form(request: Request, caller: access.Reader) -> Response:
     return render.page(request, "offline", _values(uploads.may(caller)))
 
 
 @router.post("/offline")
+@security.for_bound_callers
 async def show(request: Request, caller: access.Reader) -> Response:
     report = await uploads.report(request, caller)
     worst = sorted(report.jobs, key=lambda job: list(Outcome).index(job.outcome))

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from hangwatch_server import patterns, security
 from hangwatch_server.model import Job, State
 from hangwatch_server.pages import access, drawing, headline, live, render, words
 from hangwatch_server.pages.boundary import PageRoute
@@ -54,27 +55,36 @@ Asked = Annotated[Filters, Depends(_filters)]
 
 
 @router.get("/")
+@security.for_bound_callers
 async def overview(request: Request, house: access.House, asked: Asked) -> Response:
     return render.page(request, "overview", await _values(request, house, asked))
 
 
 @router.get("/live")
+@security.for_bound_callers
 async def overview_live(request: Request, house: access.House, asked: Asked) -> Response:
     return live.stream(request, house, TOPICS, "overview", lambda page: _values(page, house, asked))
 
 
 @router.get("/jobs")
+@security.for_bound_callers
 async def jobs() -> Response:
     return RedirectResponse("/", status_code=307)
 
 
 async def _values(request: Request, house: Services, asked: Filters) -> render.Values:
-    running = worst_first(await house.watch.live_jobs())
+    names = security.jobs_of(request)
+    live_jobs = await house.watch.live_jobs()
+    running = worst_first([job for job in live_jobs if patterns.matches(names, job.name)])
     found = [job for job in running if _matches(job, asked)]
     start = (asked.page - 1) * PAGE_JOBS
     shown = found[start : start + PAGE_JOBS]
     earlier, more = await house.watch.earlier_jobs(
-        state=asked.state, query=asked.search, limit=EARLIER_JOBS, cursor=asked.before or None
+        state=asked.state,
+        query=asked.search,
+        limit=EARLIER_JOBS,
+        cursor=asked.before or None,
+        names=names,
     )
     head = headline.of_jobs(running, has_earlier=bool(earlier))
     return {

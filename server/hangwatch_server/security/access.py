@@ -7,7 +7,6 @@ cookie must also prove that it comes from our own page.
 from __future__ import annotations
 
 import ipaddress
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
@@ -15,10 +14,14 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from hangwatch_server import logs
+from hangwatch_server.db.sessions import Session, SessionKind
+from hangwatch_server.db.tokens import Token
 from hangwatch_server.errors import HangwatchError
-from hangwatch_server.security import sessions
+from hangwatch_server.security import bound, sessions
 from hangwatch_server.security.authenticator import Authenticator
-from hangwatch_server.security.scopes import Scope, granted
+from hangwatch_server.security.guard import Guard
+from hangwatch_server.security.scopes import SCOPE_OF, Scope, granted, role_of
 
 CSRF_HEADER = "x-csrf-token"
 CSRF_FIELD = "csrf_token"
@@ -27,6 +30,7 @@ _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _bearer = HTTPBearer(
     auto_error=False, scheme_name="token", description="A token with the scope that the call needs."
 )
+_log = logs.get()
 
 
 class UnauthorisedError(HangwatchError):
@@ -43,15 +47,24 @@ class Caller:
 
     name: str
     scopes: frozenset[Scope]
+    id: str = ""  # of the token or the person, whom limits count by
     node: str | None = None
+    jobs: str = ""  # pattern of the names of the jobs that they may see, "" for all
     csrf_token: str = ""  # for forms and scripts of a browser session, "" otherwise
+    session: str = ""  # id of the browser session, "" without one
     is_anonymous: bool = False
 
     def may(self, scope: str) -> bool:
         return scope in self.scopes
 
+    @property
+    def role(self) -> str:
+        return role_of(sorted(self.scopes))
 
-ANONYMOUS = Caller(name="anonymous", scopes=frozenset({Scope.READ}), is_anonymous=True)
+
+ANONYMOUS = Caller(
+    name="anonymous", id="anonymous", scopes=frozenset({Scope.READ}), is_anonymous=True
+)
 
 
 def require(scope: str) -> Callable[..., Awaitable[Caller]]:
@@ -64,7 +77,9 @@ def require(scope: str) -> Callable[..., Awaitable[Caller]]:
     ) -> Caller:
         caller = await _caller(request, credentials)
         if not caller.may(needed):
-            raise ForbiddenError(_refusal(caller, needed))
+            raise _forbidden(request, caller, _refusal(caller, needed))
+        if caller.jobs and not await bound.may_reach(request, caller.jobs):
+            raise _forbidden(request, caller, _bound_refusal(caller))
         request.state.caller = caller
         return caller
 
@@ -77,68 +92,115 @@ def csrf_token(request: Request) -> str:
     return caller.csrf_token if isinstance(caller, Caller) else ""
 
 
+def jobs_of(request: Request) -> str:
+    """The pattern of the jobs that the caller of this request may see, "" for all."""
+    caller = getattr(request.state, "caller", None)
+    return caller.jobs if isinstance(caller, Caller) else ""
+
+
+def address_of(request: Request) -> str:
+    """Where the request comes from, as far as trusted proxies say."""
+    return request.client.host if request.client else ""
+
+
 async def _caller(request: Request, credentials: HTTPAuthorizationCredentials | None) -> Caller:
     if credentials is not None:
         return await _by_token(request, credentials.credentials)
     if "authorization" in request.headers:
         raise UnauthorisedError("the Authorization header must read `Bearer hw_…`")
-    cookie = request.cookies.get(sessions.COOKIE)
+    cookie = sessions.cookie_of(request)
     if cookie and (caller := await _by_session(request, cookie)) is not None:
         return caller
     if _is_anonymous_reader(request):
         if request.method not in _SAFE_METHODS and not sessions.is_same_origin(request):
-            raise ForbiddenError("the request was sent by another site: open the page here")
+            raise _forbidden(
+                request, ANONYMOUS, "the request was sent by another site: open the page here"
+            )
         return ANONYMOUS
     raise UnauthorisedError(
         "this call needs a token: send `Authorization: Bearer hw_…`, or set HANGWATCH_TOKEN; an "
-        "admin makes one with `hangwatch token create --scope read`"
+        "admin makes one with `hangwatch token create --role viewer`"
     )
 
 
 async def _by_token(request: Request, text: str) -> Caller:
     token = await _authenticator(request).check(text)
     if token is None:
+        address = address_of(request)
+        guard_of(request).failed(address)
+        _log.warning("token_refused", client=address, path=request.url.path)
         raise UnauthorisedError(
             "the token is not known, revoked or expired: make another with `hangwatch token create`"
         )
-    return Caller(name=token.name, scopes=granted(token.scopes), node=token.node)
+    return _of_token(token)
 
 
-async def _by_session(request: Request, cookie: str) -> Caller | None:
-    signer: sessions.Sessions = request.app.state.sessions
-    session = signer.read(cookie, time.time())
-    token = await _authenticator(request).check_hash(session.secret_hash) if session else None
-    if session is None or token is None:
-        return None
-    if request.method not in _SAFE_METHODS:
-        await _refuse_forgery(request, signer, session)
+def _of_token(token: Token, csrf: str = "", session: str = "") -> Caller:
     return Caller(
         name=token.name,
+        id=f"token:{token.id}",
         scopes=granted(token.scopes),
         node=token.node,
-        csrf_token=signer.csrf_text(session),
+        jobs=token.jobs,
+        csrf_token=csrf,
+        session=session,
     )
 
 
-async def _refuse_forgery(
-    request: Request, signer: sessions.Sessions, session: sessions.Session
-) -> None:
+async def _by_session(request: Request, cookie: str) -> Caller | None:
+    keeper: sessions.Sessions = request.app.state.sessions
+    session = await keeper.find(cookie)
+    caller = await _of_session(request, session, cookie) if session else None
+    if caller is not None and request.method not in _SAFE_METHODS:
+        await _refuse_forgery(request, caller, cookie)
+    return caller
+
+
+async def _of_session(request: Request, session: Session, cookie: str) -> Caller | None:
+    csrf = sessions.csrf_text(cookie)
+    if session.token is not None:
+        token = await _authenticator(request).by_id(session.token)
+        return None if token is None else _of_token(token, csrf, session.id)
+    if session.kind is SessionKind.PROXY and not _proxy_still_says(request, session):
+        return None
+    return Caller(
+        name=session.who,
+        id=f"person:{session.who}",
+        scopes=granted(session.scopes),
+        csrf_token=csrf,
+        session=session.id,
+    )
+
+
+def _proxy_still_says(request: Request, session: Session) -> bool:
+    """Who signed out at the proxy, or reaches us past it, has no session here either."""
+    header = request.app.state.settings.proxy_user_header
+    is_by_proxy = getattr(request.state, "is_by_proxy", False)
+    return bool(is_by_proxy and header) and session.who == f"proxy:{request.headers.get(header)}"
+
+
+async def _refuse_forgery(request: Request, caller: Caller, cookie: str) -> None:
     text = request.headers.get(CSRF_HEADER, "")
     if not text and "form" in request.headers.get("content-type", ""):
         text = str((await request.form()).get(CSRF_FIELD, ""))
-    if not sessions.is_same_origin(request) or not signer.is_csrf_text(session, text):
-        raise ForbiddenError(
+    if not sessions.is_same_origin(request) or not sessions.is_csrf_text(cookie, text):
+        raise _forbidden(
+            request,
+            caller,
             "the request does not come from a page of this server, or its page is too old: reload "
-            "the page and try again"
+            "the page and try again",
         )
 
 
 def _is_anonymous_reader(request: Request) -> bool:
     """Only from this machine, and only by a local name.
 
-    A foreign name that resolves to 127.0.0.1 (DNS rebinding) would let any web page read us.
+    A foreign name that resolves to 127.0.0.1 (DNS rebinding) would let any web page read us, and a
+    proxy on this machine everybody whom it serves.
     """
     if not request.app.state.settings.allow_anonymous or request.client is None:
+        return False
+    if getattr(request.state, "was_forwarded", False):
         return False
     host = request.headers.get("host", "").lower()
     name = host if host.endswith("]") else host.rsplit(":", 1)[0]
@@ -153,13 +215,39 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def _forbidden(request: Request, caller: Caller, why: str) -> ForbiddenError:
+    _log.warning(
+        "request_forbidden",
+        who=caller.name,
+        client=address_of(request),
+        method=request.method,
+        path=request.url.path,
+        why=why,
+    )
+    return ForbiddenError(why)
+
+
 def _refusal(caller: Caller, needed: Scope) -> str:
     has = ", ".join(sorted(caller.scopes)) or "none"
-    who = "an anonymous reader" if caller.is_anonymous else f"token '{caller.name}'"
+    who = "an anonymous reader" if caller.is_anonymous else f"'{caller.name}'"
+    roles = {scope: role for role, scope in SCOPE_OF.items()}
+    flag = f"--role {roles[needed]}" if needed in roles else f"--scope {needed}"
     return (
         f"this call needs the scope {needed}, and {who} has {has}: use a token made with "
-        f"`hangwatch token create --scope {needed}`"
+        f"`hangwatch token create {flag}`"
     )
+
+
+def _bound_refusal(caller: Caller) -> str:
+    return (
+        f"'{caller.name}' may see the jobs named '{caller.jobs}' and nothing that concerns all "
+        "jobs: use a token that was made without --jobs"
+    )
+
+
+def guard_of(request: Request) -> Guard:
+    guard: Guard = request.app.state.services.guard
+    return guard
 
 
 def _authenticator(request: Request) -> Authenticator:

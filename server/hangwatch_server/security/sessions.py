@@ -1,89 +1,145 @@
-"""Browser sessions: a signed cookie that stands for a token, and the CSRF text that goes with it.
+"""Browser sessions: a random cookie whose hash is a row, and the CSRF text that goes with it.
 
-Nothing is stored on the server except the signing key, so sessions survive a restart. The cookie
-holds the hash of the token, not the token; each request looks the token up, so revoking it ends
-the session.
+A session ends when somebody signs out, when an administrator or the token behind it ends it, or
+after its time; a cookie that was copied before that is then worth nothing. Good answers are
+remembered for a few seconds, so another replica may answer that long after the end.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
-import os
 import secrets
-from contextlib import suppress
-from pathlib import Path
+import time
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
-import msgspec
 from starlette.requests import Request
+from starlette.responses import Response
+
+from hangwatch_server.db import sessions
+from hangwatch_server.db.engine import Database
+from hangwatch_server.db.sessions import Session, SessionKind
 
 COOKIE = "hangwatch_session"
-LIFETIME_S = 12 * 3600
-MAX_COOKIE_CHARS = 1024
-KEY_FILE = "session.key"
-KEY_BYTES = 32
-
-
-class Session(msgspec.Struct, frozen=True, kw_only=True):
-    secret_hash: str
-    expires_s: float  # seconds since the epoch, this server's clock on both ends
-    nonce: str
+SECURE_COOKIE = "__Host-hangwatch_session"  # browsers take it from https and this very host alone
+MAX_COOKIE_CHARS = 100
+CACHE_S = 5.0
+CACHE_SIZE = 4096
+TOUCH_S = 60.0
+LIFETIME_S = 12 * 3600.0
 
 
 class Sessions:
-    """Issues and reads the cookie."""
+    """Begins, finds and ends sessions."""
 
-    def __init__(self, key: bytes) -> None:
-        self._key = key
+    def __init__(
+        self,
+        db: Database,
+        lifetime_s: float = LIFETIME_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._db, self._lifetime_s, self._clock = db, lifetime_s, clock
+        self._cache: dict[str, tuple[float, Session]] = {}
+        self._touched: dict[str, float] = {}
 
-    def issue(self, secret_hash: str, now_s: float) -> str:
-        session = Session(
-            secret_hash=secret_hash, expires_s=now_s + LIFETIME_S, nonce=secrets.token_hex(8)
+    async def begin(
+        self,
+        kind: SessionKind,
+        who: str,
+        *,
+        scopes: tuple[str, ...] = (),
+        token: str | None = None,
+        address: str = "",
+    ) -> tuple[Session, str]:
+        """A new session and the text of its cookie, which nobody can recover later."""
+        cookie = secrets.token_urlsafe(32)
+        session = await sessions.create(
+            self._db,
+            secret_hash=hash_of(cookie),
+            kind=kind,
+            who=who,
+            scopes=scopes,
+            token=token,
+            address=address,
+            lifetime_s=self._lifetime_s,
         )
-        body = base64.urlsafe_b64encode(msgspec.json.encode(session)).decode()
-        return f"{body}.{self._sign('session', body)}"
+        return session, cookie
 
-    def read(self, cookie: str, now_s: float) -> Session | None:
-        """The session of this cookie; None when it is forged, damaged or over."""
-        body, _, signature = cookie.partition(".")
-        if len(cookie) > MAX_COOKIE_CHARS or not self._is_signed("session", body, signature):
+    async def find(self, cookie: str) -> Session | None:
+        """The live session of this cookie; None when it is unknown, ended or over."""
+        if not cookie or len(cookie) > MAX_COOKIE_CHARS:
             return None
-        try:
-            session = msgspec.json.decode(base64.urlsafe_b64decode(body), type=Session)
-        except (msgspec.DecodeError, ValueError):
-            return None
-        return session if session.expires_s > now_s else None
+        key, now_s = hash_of(cookie), self._clock()
+        found = self._cache.get(key)
+        session = found[1] if found is not None and now_s - found[0] < CACHE_S else None
+        if session is None:
+            session = await sessions.find_by_hash(self._db, key)
+            if session is None or session.is_over:
+                return None
+            self._remember(key, session, now_s)
+        await self._touch(session.id, now_s)
+        return session
 
-    def csrf_text(self, session: Session) -> str:
-        """What a form or script of ours must send back to prove that it is ours."""
-        return self._sign("csrf", session.nonce + session.secret_hash)
+    async def end(self, session_id: str) -> Session | None:
+        """End a session now; None when it is not known or over already."""
+        ended = await sessions.end(self._db, session_id)
+        self._cache.clear()  # only now: a request meanwhile would have remembered it as live
+        return ended
 
-    def is_csrf_text(self, session: Session, text: str) -> bool:
-        return self._is_signed("csrf", session.nonce + session.secret_hash, text)
+    async def _touch(self, session_id: str, now_s: float) -> None:
+        if now_s - self._touched.get(session_id, float("-inf")) < TOUCH_S:
+            return
+        self._touched[session_id] = now_s
+        await sessions.touch(self._db, session_id)
 
-    def _sign(self, purpose: str, text: str) -> str:
-        return hmac.new(self._key, f"{purpose}:{text}".encode(), hashlib.sha256).hexdigest()
+    def _remember(self, key: str, session: Session, now_s: float) -> None:
+        if len(self._cache) >= CACHE_SIZE:
+            self._cache.clear()
+            self._touched.clear()
+        self._cache[key] = (now_s, session)
 
-    def _is_signed(self, purpose: str, text: str, signature: str) -> bool:
-        return hmac.compare_digest(self._sign(purpose, text).encode(), signature.encode())
+
+def hash_of(cookie: str) -> str:
+    """A plain SHA-256 is enough for 256 random bits (see secret_text)."""
+    return hashlib.sha256(cookie.encode()).hexdigest()
 
 
-def load_key(data_dir: Path) -> bytes:
-    """Read the signing key of this data folder; when absent make it, readable by us alone."""
-    path = data_dir / KEY_FILE
-    with suppress(FileNotFoundError):
-        key = path.read_bytes()
-        if len(key) == KEY_BYTES:
-            return key
-        path.unlink()  # cut short by a full disk: every session of it is over
-    data_dir.mkdir(parents=True, exist_ok=True)
-    key = secrets.token_bytes(KEY_BYTES)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(key)
-    return key
+def csrf_text(cookie: str) -> str:
+    """What a form or script of ours must send back to prove that it is ours."""
+    return hmac.new(cookie.encode(), b"csrf", hashlib.sha256).hexdigest()
+
+
+def is_csrf_text(cookie: str, text: str) -> bool:
+    return hmac.compare_digest(csrf_text(cookie).encode(), text.encode())
+
+
+def cookie_of(request: Request) -> str:
+    """The session's cookie. Over https only the one that no other host could have set."""
+    return request.cookies.get(_name(request), "")
+
+
+def set_cookie(request: Request, response: Response, cookie: str, lifetime_s: float) -> None:
+    response.set_cookie(
+        _name(request),
+        cookie,
+        max_age=int(lifetime_s),
+        path="/",
+        httponly=True,
+        samesite="lax",
+        secure=request.url.scheme == "https",
+    )
+
+
+def delete_cookie(request: Request, response: Response) -> None:
+    is_secure = request.url.scheme == "https"
+    response.delete_cookie(
+        _name(request), path="/", httponly=True, samesite="lax", secure=is_secure
+    )
+
+
+def _name(request: Request) -> str:
+    return SECURE_COOKIE if request.url.scheme == "https" else COOKIE
 
 
 def is_same_origin(request: Request) -> bool:

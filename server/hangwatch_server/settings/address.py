@@ -15,4 +15,5 @@ def url_of(settings: ServerSettings) -> str:
         return settings.public_url.rstrip("/")
     host = socket.gethostname() if settings.host in _ANYWHERE else settings.host
     shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{settings.port}"
+    scheme = "https" if settings.tls_cert else "http"
+    return f"{scheme}://{shown}:{settings.port}"

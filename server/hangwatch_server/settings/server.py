@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hangwatch_server.settings.access import AccessSettings
 from hangwatch_server.settings.actions import ActionSettings
 from hangwatch_server.settings.alerts import AlertSettings
 from hangwatch_server.settings.calls import CallLimits
@@ -25,7 +26,9 @@ def default_data_dir() -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerSettings(CallLimits, DetectionLimits, ActionSettings, AlertSettings, OutgoingSettings):
+class ServerSettings(
+    AccessSettings, CallLimits, DetectionLimits, ActionSettings, AlertSettings, OutgoingSettings
+):
     """What one server process needs to know."""
 
     host: str = field(

@@ -73,10 +73,11 @@ class Watch:
         query: str = "",
         limit: int = 50,
         cursor: str | None = None,
+        names: str = "",
     ) -> tuple[list[Job], str | None]:
-        """A page of jobs, newest first, and the cursor of the next page."""
+        """A page of jobs, newest first, and the cursor of the next page; `names` is a pattern."""
         stored, after = await job_rows.list_page(
-            self._db, state=state, query=query, limit=limit, before=cursor
+            self._db, state=state, query=query, limit=limit, before=cursor, names=names
         )
         return [self._fresh(job) for job in stored], after
 
@@ -92,6 +93,7 @@ class Watch:
         query: str = "",
         limit: int = 50,
         cursor: str | None = None,
+        names: str = "",
     ) -> tuple[list[Job], str | None]:
         """Jobs that no agent reports any more, newest first, and the cursor of the next page."""
         states = verdicts.stored_as(state)
@@ -104,6 +106,7 @@ class Watch:
             limit=limit,
             before=cursor,
             without=tuple(self._loop.watched),
+            names=names,
         )
         return [self._fresh(job) for job in stored], after
 

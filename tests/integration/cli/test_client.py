@@ -10,7 +10,7 @@ from tests.support.running_server import RunningServer
 from tests.support.scripted_server import CUT, Reply, answering
 
 from hangwatch_agent import client
-from hangwatch_agent.client import Client, ClientError
+from hangwatch_agent.client import Client, ClientError, TokenRequest
 
 pytestmark = pytest.mark.integration
 
@@ -84,7 +84,7 @@ def test_a_call_is_given_up_after_a_few_times() -> None:
 
 def test_a_new_token_is_asked_for_once_since_its_text_would_be_lost() -> None:
     with answering([CUT]) as server, pytest.raises(ClientError):
-        calling(server.url)[0].create_token("x", ["read"], None, None)
+        calling(server.url)[0].create_token(TokenRequest(name="x", scopes=("read",)))
 
     assert len(server.asked) == 1
 

@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from hangwatch_agent import wire
 from hangwatch_server import lifespan, serve
 from hangwatch_server.ingest import socket as agents
+from hangwatch_server.security import TokenRequest
 from hangwatch_server.services import Services
 from hangwatch_server.settings import ServerSettings
 
@@ -44,7 +45,8 @@ class House:
 
     async def token(self, node: str) -> str:
         """A new agent's token for this node."""
-        _, text = await self.services.tokens.create(f"agent {node}", ["agent"], node=node)
+        wanted = TokenRequest(name=f"agent {node}", scopes=("agent",), node=node)
+        _, text = await self.services.tokens.create(wanted)
         return text
 
 

@@ -16,6 +16,7 @@ from hangwatch_agent import wire
 from hangwatch_server import metrics
 from hangwatch_server.board.base import job_id
 from hangwatch_server.ingest import hub
+from hangwatch_server.security import TokenRequest
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 JOB = job_id(synthetic.KEY)
@@ -47,7 +48,7 @@ async def test_wrong_token_is_refused_with_what_to_do(database_url: str) -> None
 
 async def test_token_without_scope_agent_is_refused(database_url: str) -> None:
     async with house.open_house(database_url) as server:
-        _, text = await server.services.tokens.create("reader", ["read"])
+        _, text = await server.services.tokens.create(TokenRequest(name="reader", scopes=("read",)))
         async with synthetic.dialled(server.url, text) as line:
             refused = await refusal(line)
 
@@ -137,7 +138,9 @@ async def test_agent_whose_token_is_revoked_is_shown_out_and_no_other(database_u
     async with house.open_house(database_url) as server:
         job = synthetic.Job(server.clock.monotonic_s)
         tokens = server.services.tokens
-        revoked, text_a = await tokens.create("a", ["agent"], node="node-a")
+        revoked, text_a = await tokens.create(
+            TokenRequest(name="a", scopes=("agent",), node="node-a")
+        )
         async with (
             synthetic.agent(server.url, text_a, "node-a", job, (0, 1)) as one,
             synthetic.agent(server.url, await server.token("node-b"), "node-b", job, (2, 3)) as two,

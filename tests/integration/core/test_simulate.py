@@ -16,6 +16,7 @@ from hangwatch_server import ranges
 from hangwatch_server.board.base import job_id
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.model import Condition, State, Verdict
+from hangwatch_server.security import TokenRequest
 from hangwatch_server.simulate import agents, faults
 from hangwatch_server.simulate.faults import Fault
 from hangwatch_server.simulate.play import Play
@@ -34,7 +35,9 @@ CONDITIONS = {
 
 @asynccontextmanager
 async def played(server: House, fault: Fault, ranks: int, nodes: int) -> AsyncIterator[Play]:
-    _, token = await server.services.tokens.create("of a test", ["admin"])
+    _, token = await server.services.tokens.create(
+        TokenRequest(name="of a test", scopes=("admin",))
+    )
     play = Play(faults.scene(fault, ranks, nodes), LAUNCH, fault_after_s=8.0)
     play.started_s = server.clock.monotonic_s()
     url = server.url.replace("ws://", "http://").partition("/api/")[0]
@@ -90,7 +93,9 @@ async def test_captures_of_a_simulated_job_hold_stacks_and_entries(database_url:
 
 async def test_token_that_speaks_for_no_agent_ends_it_with_the_reason(database_url: str) -> None:
     async with house.open_house(database_url) as server:
-        _, token = await server.services.tokens.create("reader", ["read"])
+        _, token = await server.services.tokens.create(
+            TokenRequest(name="reader", scopes=("read",))
+        )
         play = Play(faults.scene(Fault.HEALTHY, 2, 1), LAUNCH)
         url = server.url.replace("ws://", "http://").partition("/api/")[0]
 

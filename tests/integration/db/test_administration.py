@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -43,11 +44,14 @@ NODE = NodeRow(
 )
 
 
+def _new(name: str, **changes: Any) -> tokens.NewToken:  # Any: fields of many types
+    values = {"scopes": ("agent",), "secret_hash": name, "prefix": "hw", **changes}
+    return tokens.NewToken(name=name, **values)
+
+
 async def test_good_tokens_are_those_that_are_neither_revoked_nor_expired(db: Database) -> None:
     made = [
-        await tokens.create(
-            db, name, ["agent"], node="n", expires_at=expires_at, secret_hash=name, prefix="hw"
-        )
+        await tokens.create(db, _new(name, node="n", expires_at=expires_at))
         for name, expires_at in (
             ("endless", None),
             ("later", datetime.now(UTC) + timedelta(days=1)),
@@ -63,7 +67,7 @@ async def test_good_tokens_are_those_that_are_neither_revoked_nor_expired(db: Da
 
 
 async def test_token_is_found_by_its_hash_and_stays_after_it_is_revoked(db: Database) -> None:
-    made = await tokens.create(db, "ci", ["read"], node="node-a", secret_hash="abc", prefix="hw_ci")
+    made = await tokens.create(db, _new("ci", scopes=("read",), node="node-a", secret_hash="abc"))
     await tokens.touch(db, made.id)
 
     assert await tokens.revoke(db, made.id)

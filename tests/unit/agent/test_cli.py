@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from hangwatch_agent import cli
+from hangwatch_agent import cli, client
 from hangwatch_agent.commands import flags, jobs
 from hangwatch_agent.errors import AgentError
 from hangwatch_agent.settings import AgentSettings
@@ -46,7 +46,7 @@ def test_every_setting_says_what_it_does_and_why() -> None:
 
 
 def test_every_state_has_an_exit_code() -> None:
-    assert set(jobs.EXIT_CODES) == {state.value for state in State}
+    assert set(client.EXIT_CODES) == {state.value for state in State}
 
 
 @pytest.mark.parametrize("words", [["--debug", "status"], ["status", "--debug"]])

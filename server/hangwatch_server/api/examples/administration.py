@@ -9,11 +9,17 @@ TOKEN: Json = {
     "name": "node-b",
     "prefix": "0a1b2c3d",
     "scopes": ["agent"],
+    "role": "agent",
     "node": "node-b",
     "created_at": TIME,
     "last_used_at": None,
     "expires_at": None,
     "is_revoked": False,
+    "jobs": "",
+    "nodes": "",
+    "uses_left": None,
+    "may_replace": False,
+    "enrolled_by": None,
 }
 NEW_TOKEN: Json = {**TOKEN, "token": "hw_0a1b2c3d_…"}
 AUDIT: Json = {

@@ -1,63 +1,60 @@
-"""The signed cookie and its CSRF text."""
+"""What a cookie proves, and what a page must send back with it."""
 
 from __future__ import annotations
 
-import stat
-from pathlib import Path
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from hangwatch_server.security import sessions
 
-SIGNER = sessions.Sessions(b"k" * 32)
+
+def _request(scheme: str = "http", **headers: str) -> Request:
+    raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "scheme": scheme, "headers": raw, "server": ("hw", 80), "path": "/"}
+    return Request({**scope, "method": "POST", "query_string": b""})
 
 
-def test_a_session_is_read_back_until_it_is_over() -> None:
-    cookie = SIGNER.issue("a1b2", now_s=1000.0)
+def test_csrf_text_belongs_to_one_cookie() -> None:
+    text = sessions.csrf_text("one")
 
-    session = SIGNER.read(cookie, now_s=1000.0 + sessions.LIFETIME_S - 1)
-
-    assert session is not None
-    assert session.secret_hash == "a1b2"
-    assert SIGNER.read(cookie, now_s=1000.0 + sessions.LIFETIME_S) is None
-
-
-def test_a_changed_cookie_is_nobodys() -> None:
-    cookie = SIGNER.issue("a1b2", now_s=1000.0)
-
-    for index in range(len(cookie)):
-        changed = cookie[:index] + ("x" if cookie[index] != "x" else "y") + cookie[index + 1 :]
-        assert SIGNER.read(changed, now_s=1000.0) is None
+    assert sessions.is_csrf_text("one", text)
+    assert not sessions.is_csrf_text("another", text)
+    assert not sessions.is_csrf_text("one", "")
+    assert not sessions.is_csrf_text("one", "é" * 64)
 
 
-def test_a_cookie_of_another_server_is_nobodys() -> None:
-    cookie = sessions.Sessions(b"o" * 32).issue("a1b2", now_s=1000.0)
-
-    assert SIGNER.read(cookie, now_s=1000.0) is None
-
-
-def test_garbage_is_nobodys() -> None:
-    for text in ("", ".", "a.b", "é.ü", "x" * 5000):
-        assert SIGNER.read(text, now_s=0.0) is None
-
-
-def test_the_csrf_text_of_one_session_is_not_good_for_another() -> None:
-    first = SIGNER.read(SIGNER.issue("a1b2", 0.0), 0.0)
-    second = SIGNER.read(SIGNER.issue("a1b2", 0.0), 0.0)
-    assert first is not None
-    assert second is not None
-
-    assert SIGNER.is_csrf_text(first, SIGNER.csrf_text(first))
-    assert not SIGNER.is_csrf_text(first, SIGNER.csrf_text(second))
-    assert not SIGNER.is_csrf_text(first, "")
+@pytest.mark.parametrize(
+    ("headers", "is_same"),
+    [
+        ({"host": "hw"}, True),
+        ({"host": "hw", "origin": "http://hw"}, True),
+        ({"host": "hw", "origin": "http://evil.example"}, False),
+        ({"host": "hw", "origin": "null"}, False),
+        ({"host": "hw", "sec_fetch_site": "cross-site"}, False),
+        ({"host": "hw", "sec_fetch_site": "same-site"}, False),
+        ({"host": "hw", "sec_fetch_site": "none"}, True),
+    ],
+)
+def test_only_our_own_pages_are_of_the_same_origin(headers: dict[str, str], is_same: bool) -> None:
+    assert sessions.is_same_origin(_request(**headers)) is is_same
 
 
-def test_the_key_is_kept_private_and_survives(tmp_path: Path) -> None:
-    key = sessions.load_key(tmp_path / "data")
+def test_over_https_only_the_cookie_that_no_other_host_can_set_is_read() -> None:
+    cookie = "hangwatch_session=planted"
 
-    assert sessions.load_key(tmp_path / "data") == key
-    assert stat.S_IMODE((tmp_path / "data" / sessions.KEY_FILE).stat().st_mode) == 0o600
+    assert sessions.cookie_of(_request(cookie=cookie)) == "planted"
+    assert sessions.cookie_of(_request("https", cookie=cookie)) == ""
+    assert sessions.cookie_of(_request("https", cookie=f"__Host-{cookie}")) == "planted"
 
 
-def test_a_key_that_was_cut_short_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / sessions.KEY_FILE).write_bytes(b"short")
+def test_the_cookie_over_https_is_for_this_host_and_https_alone() -> None:
+    response = Response()
 
-    assert len(sessions.load_key(tmp_path)) == sessions.KEY_BYTES
+    sessions.set_cookie(_request("https"), response, "secret", 60)
+
+    flags = response.headers["set-cookie"].lower()
+    assert flags.startswith("__host-hangwatch_session=secret;")
+    for flag in ("secure", "httponly", "path=/", "samesite=lax", "max-age=60"):
+        assert flag in flags
+    assert "domain" not in flags

@@ -19,9 +19,9 @@ def services_of(request: Request) -> Services:
 
 
 def caller_of(request: Request) -> str:
-    """Name of whoever was let in: what counts as one reader."""
+    """Whoever was let in: what counts as one reader."""
     caller: security.Caller = request.state.caller
-    return caller.name
+    return caller.id
 
 
 House = Annotated[Services, Depends(services_of)]

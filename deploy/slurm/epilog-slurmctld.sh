@@ -9,8 +9,8 @@
 export HANGWATCH_SERVER HANGWATCH_TOKEN_FILE
 job="$SLURM_JOB_NAME-$SLURM_JOB_ID"
 
-said=$(timeout 20 hangwatch check "$job" 2>/dev/null)
+said=$(timeout 20 hangwatch check -- "$job" 2>/dev/null)
 [ $? -eq 1 ] || exit 0
-timeout 60 hangwatch hold "$job" --timeout 30s >/dev/null 2>&1
+timeout 60 hangwatch hold --timeout 30s -- "$job" >/dev/null 2>&1
 timeout 20 scontrol update "JobId=$SLURM_JOB_ID" "AdminComment=hangwatch: $said" >/dev/null 2>&1
 exit 0

@@ -136,7 +136,7 @@ class Watch:
     def _verdict(self) -> dict[str, Any] | None:
         """That of a job which is hung or failed, else None."""
         done = subprocess.run(
-            ["hangwatch", "check", self._options.job, "--json"],
+            ["hangwatch", "check", "--json", "--", self._options.job],
             capture_output=True,
             text=True,
             timeout=slurm.COMMAND_S,
@@ -152,7 +152,7 @@ class Watch:
     def _act(self, found: Plan) -> bool:
         hold_s = self._options.hold
         held = subprocess.run(
-            ["hangwatch", "hold", self._options.job, "--timeout", f"{hold_s}s"],
+            ["hangwatch", "hold", "--timeout", f"{hold_s}s", "--", self._options.job],
             timeout=hold_s + slurm.COMMAND_S,
             check=False,
         )

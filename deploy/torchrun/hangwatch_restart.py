@@ -90,7 +90,7 @@ class Restart:
 
     def _act(self, rank: int, pid: int) -> None:
         subprocess.run(
-            ["hangwatch", "hold", self._options.job, "--timeout", "30s"],
+            ["hangwatch", "hold", "--timeout", "30s", "--", self._options.job],
             timeout=30 + COMMAND_S,
             check=False,
         )
@@ -100,7 +100,7 @@ class Restart:
 
     def _verdict(self) -> dict[str, Any] | None:
         done = subprocess.run(
-            ["hangwatch", "check", self._options.job, "--json"],
+            ["hangwatch", "check", "--json", "--", self._options.job],
             capture_output=True,
             text=True,
             timeout=COMMAND_S,

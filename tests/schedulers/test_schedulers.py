@@ -230,6 +230,13 @@ def test_bad_node_is_drained_with_the_reason_once(requeued: Requeued) -> None:
 
 
 @needs_slurm
+def test_job_carries_the_verdict_where_slurm_shows_it(requeued: Requeued) -> None:
+    shown = requeued.cluster.run("scontrol", "show", "job", requeued.number)
+
+    assert "AdminComment=hangwatch: hung: Rank 1" in shown
+
+
+@needs_slurm
 def test_prolog_says_which_nodes_have_no_agent(requeued: Requeued) -> None:
     """Both have one: it has nothing to say."""
     assert not (requeued.folder / "syslog").exists()

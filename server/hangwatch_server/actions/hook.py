@@ -6,6 +6,7 @@ rows, so that a server that was away misses none. At most once per incident: see
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from typing import Protocol
@@ -23,6 +24,7 @@ from hangwatch_server.model.actions import ActionState
 from hangwatch_server.settings import ServerSettings
 
 EVERY_S = 2.0
+REST_S = 0.2  # where many verdicts change at once, one look serves them all
 # Beyond the time that a command may take, until its server counts as gone.
 CLAIM_GRACE_S = 30.0
 SHOWN_OUTPUT = 500
@@ -64,6 +66,7 @@ class Hook:
                     metrics.database_failures.inc()
                     _log.warning("actions_put_off", error=str(error))
                 await changes.next(EVERY_S)
+                await asyncio.sleep(REST_S)
                 changes.skip()
 
     async def look(self) -> None:

@@ -99,7 +99,7 @@ def elastic(stage: Stage) -> Iterator[Popen[bytes]]:
     case = scenes.program("steady", nodes=1, ranks=2)
     run = [*hangwatch(), "run", "--job", ELASTIC, "--run-dir", str(stage.run_dir(ELASTIC_NODE))]
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
-    script = [f"--master-port={free_port()}", "--max-restarts=1", str(HERE / "hangs_once.py")]
+    script = [f"--master-port={free_port()}", "--max-restarts=3", str(HERE / "hangs_once.py")]
     wrapper = [sys.executable, str(DEPLOY.with_name("torchrun") / "hangwatch_restart.py")]
     options = ["--job", ELASTIC, "--restart", "--every", "1"]
     mark = secrets.token_hex(8)
@@ -230,10 +230,12 @@ def test_bad_node_is_drained_with_the_reason_once(requeued: Requeued) -> None:
 
 
 @needs_slurm
-def test_job_carries_the_verdict_where_slurm_shows_it(requeued: Requeued) -> None:
+def test_job_names_its_incident_where_slurm_shows_it(requeued: Requeued) -> None:
+    incident = _incident(requeued.stage, f"{NAME}-{requeued.number}")
     shown = requeued.cluster.run("scontrol", "show", "job", requeued.number)
 
-    assert "AdminComment=hangwatch: hung: Rank 1" in shown
+    assert "AdminComment=hangwatch: " in shown
+    assert f"the evidence is stored in incident {incident['id']}" in shown
 
 
 @needs_slurm

@@ -2,7 +2,7 @@
 """Lets torchrun restart a job that hangs. On each node, round the command that starts it there:
 
     python3 hangwatch_restart.py --job gpt --restart -- \\
-        hangwatch run --job gpt -- torchrun --max-restarts 3 … train.py
+        hangwatch run --job gpt -- torchrun --standalone --max-restarts 3 … train.py
 
 torchrun restarts all workers when one of them ends; a hung one never does. This asks `hangwatch
 check` how the job is. When it hangs, the evidence is made safe with `hangwatch hold`; then, only

@@ -29,6 +29,9 @@ from typing import Any
 HUNG = 1  # exit code of `hangwatch check`: hung or failed
 COMMAND_S = 60.0
 RESTARTS = ("restart", "restart_excluding")
+# torch 2.13 keeps one store over all attempts and no longer tells them apart in it: new workers find
+# the addresses of the old ones there, and fail or hang. Not shared, each attempt gets its own.
+FRESH_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 
 def workers(launcher: int) -> Iterator[tuple[int, int]]:
@@ -122,7 +125,7 @@ def main() -> int:
     command = asked.command[1:] if asked.command[:1] == ["--"] else asked.command
     if not command:
         parser.error("no command given: … -- hangwatch run -- torchrun --max-restarts 3 train.py")
-    launcher = subprocess.Popen(command)
+    launcher = subprocess.Popen(command, env={**FRESH_STORE, **os.environ})
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda got, _: launcher.send_signal(got))
     watch = Restart(asked, launcher.pid)

@@ -98,7 +98,7 @@ def elastic(stage: Stage) -> Iterator[Popen[bytes]]:
     _write(stage.folder / "slurm" / "bin" / "hangwatch", TOOL)
     case = scenes.program("steady", nodes=1, ranks=2)
     run = [*hangwatch(), "run", "--job", ELASTIC, "--run-dir", str(stage.run_dir(ELASTIC_NODE))]
-    # Not the static rendezvous: its store keeps the addresses of the attempt before.
+    # Not the static rendezvous, whose store keeps the addresses of the attempt before.
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     script = ["--nproc-per-node=2", "--max-restarts=1", str(HERE / "hangs_once.py")]
     wrapper = [sys.executable, str(DEPLOY.with_name("torchrun") / "hangwatch_restart.py")]

@@ -29,7 +29,7 @@ from typing import Any
 HUNG = 1  # exit code of `hangwatch check`: hung or failed
 COMMAND_S = 60.0
 RESTARTS = ("restart", "restart_excluding")
-# torch 2.13 keeps one store over all attempts and no longer tells them apart in it: new workers find
+# torch 2.13 keeps one store over all attempts and does not tell them apart in it: new workers find
 # the addresses of the old ones there, and fail or hang. Not shared, each attempt gets its own.
 FRESH_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 

@@ -21,24 +21,48 @@ RESTARTS = ("restart", "restart_excluding")
 REASON_CHARS = 120
 
 
-def slurm_job(incident: dict[str, Any]) -> tuple[str, list[str]]:
-    """Number and nodes of the job that Slurm runs under this incident's name.
+def running_job(incident: dict[str, Any]) -> str:
+    """Number of the job that Slurm runs under this incident's name; "" where there is none.
 
     A name is its job's own word: who gives theirs another job's name must at least hang on one of
     that job's nodes to have it requeued.
     """
     name, _, number = incident["job_name"].rpartition("-")
     if not number.isascii() or not number.isdigit():
-        slurm.fail(
-            f"'{incident['job_name'][:80]}' does not end in a Slurm job's number: nothing done"
-        )
-    shown = slurm.job(number)
+        return ""
+    try:
+        shown = slurm.job(number)
+    except slurm.Failure:  # Slurm has forgotten it
+        return ""
     if shown.get("JobName") != name or shown.get("JobState") != "RUNNING":
-        slurm.fail(f"Slurm runs no job {number} named '{name[:80]}': nothing done")
+        return ""
     nodes = slurm.hosts(shown.get("NodeList", ""))
-    if not slurm.own_nodes(set(incident["culprit_nodes"]), nodes):
-        slurm.fail(f"no culprit runs on a node of job {number}: nothing done")
-    return number, nodes
+    return number if slurm.own_nodes(set(incident["culprit_nodes"]), nodes) else ""
+
+
+def drain(incident: dict[str, Any], nodes: tuple[str, ...], url: str, *, has_leave: bool) -> None:
+    for name in nodes:
+        if not has_leave:
+            print(f"would drain {name}")
+        elif slurm.drain(name, reason(incident, url)):
+            print(f"drained {name}")
+        else:
+            print(f"{name} is drained already")
+
+
+def requeue(incident: dict[str, Any], nodes: tuple[str, ...], *, has_leave: bool) -> None:
+    number = running_job(incident)
+    advice = incident["verdict"]["action"]["advice"]
+    without = f" without {', '.join(nodes)}" if nodes else ""
+    if not number:
+        print(f"Slurm runs no job that is '{incident['job_name'][:80]}': none is requeued")
+    elif advice not in RESTARTS:
+        print(f"advice is {advice}: job {number} is left as it is")
+    elif has_leave:
+        slurm.requeue(number, nodes)
+        print(f"requeued job {number}{without}")
+    else:
+        print(f"would requeue job {number}{without}")
 
 
 def reason(incident: dict[str, Any], url: str) -> str:
@@ -55,22 +79,11 @@ def main() -> None:
     document = json.load(sys.stdin)
     incident = document["incident"]
     action = incident["verdict"]["action"]
-    number, nodes = slurm_job(incident)
-    blamed = slurm.blamed(set(action["exclude_nodes"]), nodes)
-    for name in blamed:
-        if not asked.drain:
-            print(f"would drain {name}")
-        elif slurm.drain(name, reason(incident, document["url"])):
-            print(f"drained {name}")
-        else:
-            print(f"{name} is drained already")
-    if action["advice"] not in RESTARTS:
-        print(f"advice is {action['advice']}: job {number} is left as it is")
-    elif asked.requeue:
-        slurm.requeue(number, blamed)
-        print(f"requeued job {number} without {', '.join(blamed) or 'exclusion'}")
-    else:
-        print(f"would requeue job {number}")
+    blamed = slurm.blamed(set(action["exclude_nodes"]), document["nodes"])
+    # As Slurm spells them: agents may add the domain.
+    named = tuple(name.partition(".")[0] for name in blamed)
+    drain(incident, named, document["url"], has_leave=asked.drain)
+    requeue(incident, named, has_leave=asked.requeue)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ import hangwatch_slurm as slurm
 HUNG = 1  # exit code of `hangwatch check`: hung or failed
 # A failed rank takes its job down within seconds; what still stands after this stands for good.
 FAILED_FOR_S = 60.0
+# Longer than the server's own action waits: once requeued, a job's hang is over and not acted on.
+AFTER_S = 30.0
 RESTARTS = ("restart", "restart_excluding")
 
 
@@ -104,16 +106,16 @@ class Watch:
     def __init__(self, options: argparse.Namespace, run: Run) -> None:
         self._options, self._run = options, run
         self._told = ""  # incident, or trouble, that was told of last
-        self._failed_since_s: float | None = None
+        self._since_s: float | None = None  # hung, or failed, without a break
 
     def look(self, now_s: float) -> bool:
         """Ask once and act on the answer; whether there is nothing left to watch."""
         verdict = self._verdict()
         if verdict is None or not is_of_this_run(verdict, self._run):
-            self._failed_since_s = None
+            self._since_s = None
             return False
-        if verdict["state"] == "failed" and not self._has_failed_for_long(now_s):
-            return False
+        if self._since_s is None:
+            self._since_s = now_s
         found = plan(verdict, self._run, self._options.exclude, self._options.max_requeues)
         may_act = found.is_restart and self._options.requeue
         self.tell(
@@ -121,7 +123,8 @@ class Watch:
             f"{verdict['state']}: {verdict['summary']}",
             advice(found, has_leave=self._options.requeue),
         )
-        return may_act and self._act(found)
+        needed_s = FAILED_FOR_S if verdict["state"] == "failed" else self._options.after
+        return may_act and now_s - self._since_s >= needed_s and self._act(found)
 
     def tell(self, about: str, *lines: str) -> None:
         """Say it once, until something else is said."""
@@ -133,7 +136,7 @@ class Watch:
     def _verdict(self) -> dict[str, Any] | None:
         """That of a job which is hung or failed, else None."""
         done = subprocess.run(
-            ["hangwatch", "check", self._options.job, "--json"],
+            ["hangwatch", "check", "--json", "--", self._options.job],
             capture_output=True,
             text=True,
             timeout=slurm.COMMAND_S,
@@ -146,15 +149,10 @@ class Watch:
         verdict: dict[str, Any] = json.loads(done.stdout)["verdict"]
         return verdict
 
-    def _has_failed_for_long(self, now_s: float) -> bool:
-        if self._failed_since_s is None:
-            self._failed_since_s = now_s
-        return now_s - self._failed_since_s >= FAILED_FOR_S
-
     def _act(self, found: Plan) -> bool:
         hold_s = self._options.hold
         held = subprocess.run(
-            ["hangwatch", "hold", self._options.job, "--timeout", f"{hold_s}s"],
+            ["hangwatch", "hold", "--timeout", f"{hold_s}s", "--", self._options.job],
             timeout=hold_s + slurm.COMMAND_S,
             check=False,
         )
@@ -184,6 +182,13 @@ def options(arguments: Sequence[str], environ: Mapping[str, str]) -> argparse.Na
         help="blamed: nodes whose own evidence is against them; culprits: all that run a culprit",
     )
     parser.add_argument("--max-requeues", type=int, default=2, metavar="N", help="default: 2")
+    parser.add_argument(
+        "--after",
+        type=float,
+        default=AFTER_S,
+        metavar="S",
+        help="seconds that a hang must stand; default: 30",
+    )
     parser.add_argument("--every", type=float, default=10.0, metavar="S", help="default: 10")
     parser.add_argument("--hold", type=int, default=30, metavar="S", help="default: 30")
     return parser.parse_args(arguments)

@@ -2,7 +2,7 @@
 """Lets torchrun restart a job that hangs. On each node, round the command that starts it there:
 
     python3 hangwatch_restart.py --job gpt --restart -- \\
-        hangwatch run --job gpt -- torchrun --max-restarts 3 … train.py
+        hangwatch run --job gpt -- torchrun --standalone --max-restarts 3 … train.py
 
 torchrun restarts all workers when one of them ends; a hung one never does. This asks `hangwatch
 check` how the job is. When it hangs, the evidence is made safe with `hangwatch hold`; then, only
@@ -29,6 +29,9 @@ from typing import Any
 HUNG = 1  # exit code of `hangwatch check`: hung or failed
 COMMAND_S = 60.0
 RESTARTS = ("restart", "restart_excluding")
+# torch 2.13 keeps one store over all attempts and does not tell them apart in it: new workers find
+# the addresses of the old ones there, and fail or hang. Not shared, each attempt gets its own.
+FRESH_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 
 def workers(launcher: int) -> Iterator[tuple[int, int]]:
@@ -90,7 +93,7 @@ class Restart:
 
     def _act(self, rank: int, pid: int) -> None:
         subprocess.run(
-            ["hangwatch", "hold", self._options.job, "--timeout", "30s"],
+            ["hangwatch", "hold", "--timeout", "30s", "--", self._options.job],
             timeout=30 + COMMAND_S,
             check=False,
         )
@@ -100,7 +103,7 @@ class Restart:
 
     def _verdict(self) -> dict[str, Any] | None:
         done = subprocess.run(
-            ["hangwatch", "check", self._options.job, "--json"],
+            ["hangwatch", "check", "--json", "--", self._options.job],
             capture_output=True,
             text=True,
             timeout=COMMAND_S,
@@ -122,7 +125,7 @@ def main() -> int:
     command = asked.command[1:] if asked.command[:1] == ["--"] else asked.command
     if not command:
         parser.error("no command given: … -- hangwatch run -- torchrun --max-restarts 3 train.py")
-    launcher = subprocess.Popen(command)
+    launcher = subprocess.Popen(command, env={**FRESH_STORE, **os.environ})
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda got, _: launcher.send_signal(got))
     watch = Restart(asked, launcher.pid)

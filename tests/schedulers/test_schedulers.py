@@ -98,8 +98,9 @@ def elastic(stage: Stage) -> Iterator[Popen[bytes]]:
     _write(stage.folder / "slurm" / "bin" / "hangwatch", TOOL)
     case = scenes.program("steady", nodes=1, ranks=2)
     run = [*hangwatch(), "run", "--job", ELASTIC, "--run-dir", str(stage.run_dir(ELASTIC_NODE))]
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
-    script = [f"--master-port={free_port()}", "--max-restarts=1", str(HERE / "hangs_once.py")]
+    # Not the static rendezvous, whose store keeps the addresses of the attempt before.
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    script = ["--nproc-per-node=2", "--max-restarts=1", str(HERE / "hangs_once.py")]
     wrapper = [sys.executable, str(DEPLOY.with_name("torchrun") / "hangwatch_restart.py")]
     options = ["--job", ELASTIC, "--restart", "--every", "1"]
     mark = secrets.token_hex(8)
@@ -227,6 +228,15 @@ def test_bad_node_is_drained_with_the_reason_once(requeued: Requeued) -> None:
         for event in requeued.stage.client.get(f"/incidents/{incident['id']}")["history"]
         if event["new"].startswith("action")
     ] == ["action_running", "action_done"]
+
+
+@needs_slurm
+def test_job_names_its_incident_where_slurm_shows_it(requeued: Requeued) -> None:
+    incident = _incident(requeued.stage, f"{NAME}-{requeued.number}")
+    shown = requeued.cluster.run("scontrol", "show", "job", requeued.number)
+
+    assert "AdminComment=hangwatch: " in shown
+    assert f"the evidence is stored in incident {incident['id']}" in shown
 
 
 @needs_slurm

@@ -12,6 +12,7 @@ import os
 import shlex
 import shutil
 import signal
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -52,64 +53,85 @@ async def run(
 ) -> Ended:
     """Run it to its end, or end it; what it started goes with it."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    reading, writing = os.pipe()
+    output = await _Output.of(reading)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            env={**inherited, **environ},
-            cwd="/",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
+        with tempfile.TemporaryFile() as told:
+            told.write(document)
+            told.seek(0)
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                env={**inherited, **environ},
+                cwd="/",
+                stdin=told,
+                stdout=writing,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
     except OSError as error:
+        output.close()
         words = f"{command[0]} cannot be run: {error.strerror or error}"
         return Ended(state=ActionState.FAILED, exit_code=None, output=words)
-    try:
-        return await _followed(process, document, timeout_s)
     finally:
-        _signal(process, signal.SIGKILL)  # also when the server stops meanwhile
-
-
-async def _followed(
-    process: asyncio.subprocess.Process, document: bytes, timeout_s: float
-) -> Ended:
-    kept = bytearray()
-    talking = asyncio.create_task(_talk(process, document, kept))
+        os.close(writing)
     try:
-        async with asyncio.timeout(timeout_s):
-            await process.wait()
-            is_late = False
-    except TimeoutError:
-        is_late = True
-        _signal(process, signal.SIGTERM)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GRACE_S):
-                await process.wait()
-        _signal(process, signal.SIGKILL)
-        await process.wait()
-    # A child that keeps the pipe open is not waited for: the command itself has ended.
-    await asyncio.wait({talking}, timeout=1.0)
-    talking.cancel()
-    output = bytes(kept).decode(errors="replace")
-    if is_late:
-        return Ended(state=ActionState.TIMED_OUT, exit_code=None, output=output)
+        is_in_time = await _ended_in(process, timeout_s)
+    finally:
+        _signal(process, signal.SIGKILL)  # what it left behind, and when the server stops, itself
+        text = await output.text()
+    if not is_in_time:
+        return Ended(state=ActionState.TIMED_OUT, exit_code=None, output=text)
     code = process.returncode
     state = ActionState.DONE if code == 0 else ActionState.FAILED
-    return Ended(state=state, exit_code=code, output=output)
+    return Ended(state=state, exit_code=code, output=text)
 
 
-async def _talk(process: asyncio.subprocess.Process, document: bytes, kept: bytearray) -> None:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    # A command that does not read its input has closed the pipe, which is its own affair.
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(document)
-        await process.stdin.drain()
-    process.stdin.close()
-    while piece := await process.stdout.read(OUTPUT_BYTES):
-        kept += piece
-        del kept[:-OUTPUT_BYTES]
+async def _ended_in(process: asyncio.subprocess.Process, timeout_s: float) -> bool:
+    """Wait for the end; after the time, ask for it and then force it."""
+    for patience_s, is_late in ((timeout_s, False), (GRACE_S, True)):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                await process.wait()
+                return not is_late
+        _signal(process, signal.SIGTERM)
+    _signal(process, signal.SIGKILL)
+    await process.wait()
+    return False
+
+
+class _Output:
+    """The end of what comes through a pipe of our own.
+
+    Not asyncio's pipe of the process: with it `wait` also waits for children that keep it open.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, transport: asyncio.ReadTransport) -> None:
+        self._transport = transport
+        self._kept = bytearray()
+        self._reading = asyncio.create_task(self._read(reader))
+
+    @classmethod
+    async def of(cls, descriptor: int) -> _Output:
+        reader = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", 0)
+        )
+        return cls(reader, transport)
+
+    async def text(self) -> str:
+        """All of it once the pipe is closed, at the latest after a second."""
+        await asyncio.wait({self._reading}, timeout=1.0)
+        self.close()
+        return bytes(self._kept).decode(errors="replace")
+
+    def close(self) -> None:
+        self._reading.cancel()
+        self._transport.close()
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        while piece := await reader.read(OUTPUT_BYTES):
+            self._kept += piece
+            del self._kept[:-OUTPUT_BYTES]
 
 
 def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from hangwatch_server.model import Incident
+from hangwatch_server.model import Incident, Job
 
 # Names that `hangwatch`, called by the command, must take for no settings of its own.
 VARIABLES = (
@@ -22,9 +22,9 @@ VARIABLES = (
 )
 
 
-def of(incident: Incident, url: str) -> bytes:
-    """JSON: the incident as the API gives it, and its page's address ("" when not known)."""
-    return msgspec.json.encode({"incident": incident, "url": url})
+def of(incident: Incident, job: Job, url: str) -> bytes:
+    """JSON: the incident as the API gives it, its job's nodes, its page's address or ""."""
+    return msgspec.json.encode({"incident": incident, "nodes": job.nodes, "url": url})
 
 
 def environment(incident: Incident, url: str) -> dict[str, str]:

@@ -24,6 +24,7 @@ from hangwatch_server.model.actions import ActionState
 from hangwatch_server.settings import ServerSettings
 
 EVERY_S = 2.0
+REST_S = 0.2  # where many verdicts change at once, one look serves them all
 # Beyond the time that a command may take, until its server counts as gone.
 CLAIM_GRACE_S = 30.0
 SHOWN_OUTPUT = 500
@@ -53,36 +54,45 @@ class Hook:
         return bool(self._command)
 
     async def run(self) -> None:
-        """Look for hangs to act on until cancelled; one command at a time."""
-        while True:
-            try:
-                await self.look()
-            except HangwatchError as error:
-                metrics.database_failures.inc()
-                _log.warning("actions_put_off", error=str(error))
-            await asyncio.sleep(EVERY_S)
+        """Look for hangs to act on until cancelled, at once when a verdict changes.
+
+        One command at a time.
+        """
+        with self._bus.subscribe(("jobs",)) as changes:
+            while True:
+                try:
+                    await self.look()
+                except HangwatchError as error:
+                    metrics.database_failures.inc()
+                    _log.warning("actions_put_off", error=str(error))
+                await changes.next(EVERY_S)
+                await asyncio.sleep(REST_S)
+                changes.skip()
 
     async def look(self) -> None:
         """Act on every hang that asks for it now."""
         for lost in await rows.declare_lost(self._db):
             self._note(lost, ActionState.LOST)
         for incident in await rows.candidates(self._db, self._settings.action_settle_s):
-            if await self._is_certain(incident):
-                await self._act(incident)
+            job = await self._hung(incident)
+            if job is not None:
+                await self._act(incident, job)
 
-    async def _is_certain(self, incident: Incident) -> bool:
-        """Whether the hang is seen at this very moment, and is sure enough.
+    async def _hung(self, incident: Incident) -> Job | None:
+        """The job, when its hang is seen at this very moment and is sure enough.
 
         A row may be old: of a job whose agents have not come back since this server was restarted.
         """
         try:
-            verdict = (await self._jobs.job(incident.job)).verdict
+            job = await self._jobs.job(incident.job)
         except NotFoundError:
-            return False
+            return None
+        verdict = job.verdict
         is_hung = verdict.state is State.HUNG and verdict.incident == incident.id
-        return is_hung and verdict.confidence >= self._settings.action_min_confidence
+        is_sure = verdict.confidence >= self._settings.action_min_confidence
+        return job if is_hung and is_sure else None
 
-    async def _act(self, incident: Incident) -> None:
+    async def _act(self, incident: Incident, job: Job) -> None:
         claim = await rows.claim(
             self._db,
             incident,
@@ -99,18 +109,18 @@ class Hook:
         if claim.state is not ActionState.RUNNING:
             return
         begun_s = time.monotonic()
-        ended = await self._ended(incident)
+        ended = await self._ended(incident, job)
         why = _told(ended, time.monotonic() - begun_s)
         await rows.finish(self._db, claim, ended.state, ended.exit_code, ended.output, why)
         await audit.record(self._db, BY, f"action.{ended.state}", subject, why)
         self._note(incident.id, ended.state)
 
-    async def _ended(self, incident: Incident) -> Ended:
+    async def _ended(self, incident: Incident, job: Job) -> Ended:
         base = self._settings.public_url.rstrip("/")
         url = f"{base}/incidents/{incident.id}" if base else ""
         return await command.run(
             self._command,
-            document.of(incident, url),
+            document.of(incident, job, url),
             document.environment(incident, url),
             self._settings.action_timeout_s,
         )

@@ -29,10 +29,10 @@ class ActionSettings:
         ),
     )
     action_settle_s: float = field(
-        default=30.0,
+        default=10.0,
         metadata=setting(
             "seconds that a confirmed incident must stand before the command runs",
-            "long enough for a stall that ends by itself, and for somebody to acknowledge it",
+            "a stall that ends by itself is spared, and job scripts that wait 30 s come after it",
         ),
     )
     action_per_hour: int = field(

@@ -111,6 +111,7 @@ async def test_command_is_told_the_incident_and_no_secret_of_the_server(
     (one,) = told(notes)
     assert one["words"][1] == "two words; $HOME"  # no shell has read it
     assert one["document"]["url"] == f"https://hw.example/incidents/{incident.id}"
+    assert one["document"]["nodes"] == ["node-a", "node-b"]
     assert one["document"]["incident"]["id"] == incident.id
     assert one["document"]["incident"]["verdict"]["culprits"][0]["node"] == "node-b"
     assert one["environment"]["HANGWATCH_CULPRIT_NODES"] == "node-b"
@@ -255,7 +256,8 @@ async def test_end_of_a_command_is_told_as_it_was(
 ) -> None:
     incident = await hang(db, seen)
 
-    await hook(db, seen, command, action_timeout_s=1.0).look()
+    timeout_s = 1.0 if state is ActionState.TIMED_OUT else 60.0
+    await hook(db, seen, command, action_timeout_s=timeout_s).look()
 
     run = await actions.find(db, incident.id)
     assert run is not None

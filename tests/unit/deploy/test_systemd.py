@@ -71,3 +71,12 @@ def test_agent_keeps_the_records_of_running_jobs_over_its_restart() -> None:
 
     assert "RuntimeDirectoryPreserve=yes" in text
     assert "RuntimeDirectoryMode=1777" in text
+
+
+def test_agent_has_the_same_powers_as_in_kubernetes() -> None:
+    unit = (FOLDER / "hangwatch-agent.service").read_text()
+    manifest = (FOLDER.parent / "kubernetes" / "base" / "agent.yaml").read_text()
+    (own,) = re.findall(r"^CapabilityBoundingSet=(.+)$", unit, re.MULTILINE)
+    (added,) = re.findall(r"add: \[(.+)\]", manifest)
+
+    assert {name.removeprefix("CAP_") for name in own.split()} == set(re.findall(r'"(\w+)"', added))

@@ -49,3 +49,18 @@ def test_ranks_that_did_not_answer_are_counted() -> None:
     told = story.of_incident(_incident(), [_capture("c1", 5, ranks="5-7", missing=2)])
 
     assert told[1].text == "stacks of ranks 5-7; 2 ranks without"
+
+
+def test_command_that_was_run_is_told_with_what_came_of_it() -> None:
+    at = making.NOW
+    begun = model.IncidentEvent(
+        at=at, old="confirmed", new="action_running", why="drain: the incident stands"
+    )
+    done = dataclasses.replace(begun, new="action_done", why="exit code 0 after 0.4 s: drained n2")
+
+    told = story.of_incident(_incident(history=(begun, done)), [])
+
+    assert [(item.what, item.text) for item in told] == [
+        ("action running", "drain: the incident stands"),
+        ("action done", "exit code 0 after 0.4 s: drained n2"),
+    ]

@@ -11,7 +11,19 @@ pytestmark = pytest.mark.web
 
 HIDDEN = "\u202e\u202d\u202b\u200b\ufeff\x07"
 LONGEST_TITLE = 200
-ADMIN_PAGES = ("/settings/tokens", "/settings/tokens/t3/revoke", "/settings/audit")
+ADMIN_PAGES = (
+    "/settings/tokens",
+    "/settings/tokens/t3/revoke",
+    "/settings/audit",
+    "/channels",
+    "/channels/ch-odd",
+    "/channels/ch-odd/delete",
+    "/deliveries",
+    "/deliveries/msg_hostile",
+    "/silences",
+    "/incidents/inc-hostile/acknowledge",
+    "/incidents/inc-hostile/snooze",
+)
 
 
 @pytest.fixture

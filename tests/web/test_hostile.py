@@ -21,8 +21,6 @@ ADMIN_PAGES = (
     "/deliveries",
     "/deliveries/msg_hostile",
     "/silences",
-    "/incidents/inc-hostile/acknowledge",
-    "/incidents/inc-hostile/snooze",
 )
 
 

@@ -16,6 +16,12 @@ ADMIN_PAGES = (
     "/settings/tokens/t3/revoke",
     "/settings/sessions",
     "/settings/audit",
+    "/channels",
+    "/channels/ch-odd",
+    "/channels/ch-odd/delete",
+    "/deliveries",
+    "/deliveries/msg_hostile",
+    "/silences",
 )
 
 

@@ -16,7 +16,7 @@ from hangwatch_server.db import channels as channel_rows
 from hangwatch_server.db import deliveries as delivery_rows
 from hangwatch_server.errors import ConflictError
 from hangwatch_server.model.alerts import Channel, ChannelKind
-from hangwatch_server.pages import access, alert_words, channel_form, render
+from hangwatch_server.pages import access, alert_words, channel_form, render, words
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.pages.channel_form import Draft
 from hangwatch_server.services import Services
@@ -119,7 +119,7 @@ def _page(
     trial: Trial | None = None,
 ) -> Response:
     values = {
-        **_frame(channel.name if channel is not None else "New channel"),
+        **_frame(_tab_name(channel) if channel is not None else "New channel"),
         "channel": channel,
         "draft": draft,
         "kind": channels.KINDS[draft.kind],
@@ -131,6 +131,10 @@ def _page(
         "trial": trial,
     }
     return render.page(request, "channel", values, status=422 if problem else 200)
+
+
+def _tab_name(channel: Channel) -> str:
+    return words.plain(words.short(channel.name, 48))
 
 
 def _frame(title: str) -> render.Values:

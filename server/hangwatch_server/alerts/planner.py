@@ -26,6 +26,7 @@ from hangwatch_server.model.outbox import Case, Due, Told
 SLOW_HEARD_WITHIN_S = 120.0
 # Of many hangs, the first are told while the messages of the others are still written.
 INCIDENTS_AT_ONCE = 50
+_WITH_HISTORY = (Topic.ACKNOWLEDGED, Topic.RESOLVED)
 Planned = list[tuple[Due, Message]]
 ByChannel = dict[tuple[str, str], list[Told]]  # what it is about and the channel -> what was told
 
@@ -79,8 +80,8 @@ class Planner:
         planned = []
         for incident in (await incident_rows.several(self._db, due)).values():
             stack = await frames.of_culprit(self._db, incident)
-            if any(one.topic is Topic.ACKNOWLEDGED for one in due[incident.id]):
-                # With its history, which holds what they said.
+            if any(one.topic in _WITH_HISTORY for one in due[incident.id]):
+                # It holds what they said, and a thread ends with it.
                 incident = await incident_rows.find(self._db, incident.id) or incident
             planned += [
                 (one, messages.of_incident(one.topic, incident, self._base_url, now, stack))

@@ -13,8 +13,9 @@ from hangwatch_server.alerts import channels, directory
 from hangwatch_server.alerts.directory import Trial, Wish
 from hangwatch_server.api import deps, examples, examples_channels, paging
 from hangwatch_server.api.documents import Body, Name
+from hangwatch_server.api.silences import NewMatcher
 from hangwatch_server.db import channels as channel_rows
-from hangwatch_server.model.alerts import Channel, ChannelKind, Matcher, MatchField, Topic
+from hangwatch_server.model.alerts import Channel, ChannelKind, Matcher, Topic
 from hangwatch_server.settings.address import url_of
 
 router = APIRouter(prefix="/channels", tags=["alerts"], dependencies=[deps.OPERATE])
@@ -32,15 +33,8 @@ class SecretFile(Body):
     )
 
 
-class MatcherBody(Body):
-    field: MatchField
-    pattern: Annotated[str, StringConstraints(min_length=1, max_length=200)] = Field(
-        description="As in a shell: `*` for anything, `?` for one character.", examples=["gpt-*"]
-    )
-
-
 Secrets = dict[_Key, _Text | SecretFile | None]
-Matchers = Annotated[tuple[MatcherBody, ...], Field(max_length=20)]
+Matchers = Annotated[tuple[NewMatcher, ...], Field(max_length=20)]
 Topics = Annotated[tuple[Topic, ...], Field(min_length=1, max_length=len(Topic))]
 
 
@@ -221,7 +215,7 @@ def _entry(secret: str | SecretFile | None) -> Mapping[str, str] | None:
     return {"value": secret.strip()} if secret and secret.strip() else None
 
 
-def _matchers(bodies: tuple[MatcherBody, ...]) -> tuple[Matcher, ...]:
+def _matchers(bodies: tuple[NewMatcher, ...]) -> tuple[Matcher, ...]:
     return tuple(Matcher(field=body.field, pattern=body.pattern) for body in bodies)
 
 

@@ -7,6 +7,7 @@ const PLACES = new Map([
   ["j", "/"],
   ["i", "/incidents"],
   ["n", "/nodes"],
+  ["a", "/channels"],
   ["s", "/settings"],
 ]);
 const CHORD_MS = 1200;

@@ -155,6 +155,27 @@ async def test_a_receiver_that_fails_five_times_gets_the_same_message_in_the_end
     assert found.tries == 6
 
 
+async def test_a_receiver_that_repeats_the_address_gives_no_secret_away(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    receiver.answer_in_turn(
+        Reply(404, "Cannot POST /hooks/s3cret-key"),
+        Reply(301, "", {"location": "https://other.example/hooks/s3cret-key"}),
+        Reply(200),
+    )
+    await house.channel(db, f"{receiver.url}/hooks/s3cret-key")
+    incident = await house.settled_hang(db)
+    await house.planner(db).plan()
+    await until(_is_sent(db, 3), "it is told")
+
+    (row,) = await deliveries.of_incident(db, incident.id)
+    found = await deliveries.find(db, row.id)
+    assert found is not None
+    assert "Cannot POST [hidden]" in found.attempts[0].error
+    assert "a redirect to https://other.example[hidden]:" in found.attempts[1].error
+    assert not [attempt for attempt in found.attempts if "s3cret" in attempt.error]
+
+
 async def test_a_later_message_waits_while_the_first_is_tried_again(
     db: Database, receiver: Receiver, working: house.Sending
 ) -> None:
@@ -373,6 +394,14 @@ def _is_all_sent(db: Database) -> Callable[[], Awaitable[bool]]:
     async def found() -> bool:
         rows, _ = await deliveries.list_page(db)
         return all(row.state is DeliveryState.SENT for row in rows)
+
+    return found
+
+
+def _is_sent(db: Database, tries: int) -> Callable[[], Awaitable[bool]]:
+    async def found() -> bool:
+        rows, _ = await deliveries.list_page(db)
+        return [(row.state, row.tries) for row in rows] == [(DeliveryState.SENT, tries)]
 
     return found
 

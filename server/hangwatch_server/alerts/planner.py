@@ -1,6 +1,6 @@
 """Looks at what is to be told, and writes it into the outbox. What is due, pure modules decide.
 
-Per look without channels: one statement. With channels and nothing to tell: three, and one more
+Per look without channels: three statements. With channels and nothing to tell: three, and one more
 where a channel asks for stragglers. Any number of servers may plan at once.
 """
 
@@ -41,6 +41,7 @@ class Planner:
         """Write all that is due now; how many messages are new."""
         channels = await channel_rows.enabled(self._db)
         if not channels:
+            await self._pass_over()
             return 0
         count, last = 0, None
         while True:
@@ -51,6 +52,11 @@ class Planner:
                 break
             last = cases[-1]
         return count + await self._plan_notices(channels)
+
+    async def _pass_over(self) -> None:
+        """With nobody to tell, what is over is done with: a channel to come is not told of it."""
+        await outbox.close_over(self._db, planning.REOPENED_BY_S)
+        await blind_spells.close_over(self._db)
 
     async def _plan_cases(
         self, cases: Sequence[Case], channels: Sequence[Channel], now: datetime

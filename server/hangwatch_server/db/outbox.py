@@ -146,6 +146,22 @@ async def close(db: Database, incident_ids: Collection[str]) -> None:
         await connection.execute(statement)
 
 
+async def close_over(db: Database, over_for_s: float) -> None:
+    """Incidents that ended so long ago need no look any more, though nobody was told of them."""
+    ended_by = func.now() - timedelta(seconds=over_for_s)
+    statement = (
+        update(incidents)
+        .where(
+            incidents.c.confirmed_at.is_not(None),
+            incidents.c.told_at.is_(None),
+            incidents.c.ended_at <= ended_by,
+        )
+        .values(told_at=func.now())
+    )
+    async with db.begin() as connection:
+        await connection.execute(statement)
+
+
 async def claim(
     db: Database, claim: str, *, for_s: float, most_per_channel: int, without: Collection[str]
 ) -> list[Claimed]:
@@ -277,6 +293,7 @@ async def _wake(connection: AsyncConnection, due: Due, message: Message) -> int:
         .values(
             state=DeliveryState.PENDING.value,
             reason="",
+            tries=0,
             message=dataclasses.replace(message, id=due.wakes),
             next_at=func.clock_timestamp(),
         )

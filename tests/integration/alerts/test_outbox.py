@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -15,6 +16,8 @@ from tests.support import verdicts as make
 from tests.support.outbox import until
 from tests.support.receiver import Receiver, Reply
 
+from hangwatch_server.alerts import directory
+from hangwatch_server.alerts.directory import Wish
 from hangwatch_server.alerts.worker import Pace
 from hangwatch_server.db import (
     audit,
@@ -31,6 +34,7 @@ from hangwatch_server.db.engine import Database
 from hangwatch_server.model import Incident, IncidentState
 from hangwatch_server.model.alerts import (
     BlindCause,
+    Channel,
     DeliveryState,
     Matcher,
     MatchField,
@@ -55,8 +59,9 @@ async def working(db: Database, anyio_backend: str) -> AsyncIterator[house.Sendi
 
 
 async def states(db: Database) -> dict[str, DeliveryState]:
+    """By id of the message."""
     rows, _ = await deliveries.list_page(db)
-    return {row.topic.value: row.state for row in rows}
+    return {row.id: row.state for row in rows}
 
 
 def types(receiver: Receiver) -> list[str]:
@@ -233,6 +238,76 @@ async def test_a_receiver_that_is_gone_disables_its_channel_and_says_so(
     await until(audited, "it is in the audit")
 
 
+async def test_a_channel_that_is_enabled_again_is_not_told_of_what_ended_meanwhile(
+    db: Database, receiver: Receiver
+) -> None:
+    channel = await house.channel(db, receiver.url)
+    await channels.disable(db, channel.id, "maintenance")
+    incident = await house.settled_hang(db)
+    await _end(db, incident.id)
+    await blind_spells.record(db, BlindCause.DATABASE, "the database was away", 300.0)
+    await house.pass_time(db, 86400)
+    await house.planner(db).plan()
+
+    await _change(db, channel, is_enabled=True, topics=directory.USUAL_TOPICS)
+
+    assert await house.planner(db).plan() == 0
+    assert await blind_spells.to_tell(db) == []
+
+
+async def test_what_waits_on_a_channel_that_somebody_disables_is_given_up(
+    db: Database, receiver: Receiver
+) -> None:
+    channel = await house.channel(db, receiver.url)
+    incident = await house.settled_hang(db)
+    await house.planner(db).plan()
+
+    await _change(db, channel, is_enabled=False)
+
+    (row,) = await deliveries.of_incident(db, incident.id)
+    assert (row.state, row.reason) == (
+        DeliveryState.FAILED,
+        "the channel was disabled: by ada",
+    )
+
+
+async def test_a_channel_that_is_mended_is_told_of_the_hang_that_still_stands(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    receiver.answer(410)
+    channel = await house.channel(db, receiver.url)
+    over = await house.hang(db, "job000000001")
+    standing = await house.settled_hang(db)
+    await house.planner(db).plan()
+    await until(_is_given_up(db, channel), "the receiver was gone")
+    await _end(db, over.id)
+    before = len(receiver.requests)
+    receiver.answer(200)
+
+    await _change(db, channel, is_enabled=True)
+    await house.planner(db).plan()
+
+    await until(_is_delivered(db, standing), "it is told")
+    told = [request.json["data"]["incident"]["id"] for request in receiver.requests[before:]]
+    assert told == [standing.id]
+
+
+async def test_a_message_that_waits_for_its_next_try_goes_out_as_its_channel_is_mended(
+    db: Database, receiver: Receiver
+) -> None:
+    receiver.answer_in_turn(Reply(401), Reply(200))
+    channel = await house.channel(db, receiver.url)
+    await house.settled_hang(db)
+    await house.planner(db).plan()
+    async with house.sending(db, Pace(tick_s=0.05, claim_s=5.0, retry_s=1e6)):
+        await until(lambda: receiver.requests, "it was refused")
+        await until(_is_tried(db), "it waits")
+
+        await _change(db, channel)
+
+        await until(lambda: len(receiver.requests) == 2, "it is told")
+
+
 async def test_two_workers_send_each_message_once(db: Database, receiver: Receiver) -> None:
     await house.channel(db, receiver.url, name="one")
     await house.channel(db, receiver.url, name="two")
@@ -388,6 +463,44 @@ async def test_messages_name_the_culprits_stack_where_one_is_stored(
 
     await until(lambda: receiver.requests, "it is told")
     assert receiver.requests[0].json["data"]["stack"] == ["train.py:88 in __getitem__"]
+
+
+async def _change(db: Database, channel: Channel, **changes: object) -> None:
+    """As somebody who presses Save does."""
+    wish = Wish(
+        name=channel.name,
+        kind=channel.kind,
+        options=channel.options,
+        secrets={},
+        topics=channel.topics,
+    )
+    changed = replace(wish, **changes)  # type: ignore[arg-type]
+    await directory.change(db, Path("/nowhere"), channel.id, changed, "ada")
+
+
+def _is_given_up(db: Database, channel: Channel) -> Callable[[], Awaitable[bool]]:
+    async def found() -> bool:
+        now = await channels.find(db, channel.id)
+        is_disabled = now is not None and not now.is_enabled
+        return is_disabled and set((await states(db)).values()) == {DeliveryState.FAILED}
+
+    return found
+
+
+def _is_delivered(db: Database, incident: Incident) -> Callable[[], Awaitable[bool]]:
+    async def found() -> bool:
+        rows = await deliveries.of_incident(db, incident.id)
+        return [row.state for row in rows] == [DeliveryState.SENT]
+
+    return found
+
+
+def _is_tried(db: Database) -> Callable[[], Awaitable[bool]]:
+    async def found() -> bool:
+        rows, _ = await deliveries.list_page(db)
+        return [row.tries for row in rows] == [1]
+
+    return found
 
 
 def _is_all_sent(db: Database) -> Callable[[], Awaitable[bool]]:

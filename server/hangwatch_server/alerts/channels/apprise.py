@@ -94,9 +94,9 @@ class Apprise:
             # In a thread as well: the first time it imports a hundred plugins.
             service = await _in_thread(service_of, self._url, self._services)
             await self._check_host(service)
-        except (BadChannelError, NotAllowedError) as error:
+        except BadChannelError as error:
             return Refused(error=str(error))
-        except NoSuchNameError as error:
+        except (NotAllowedError, NoSuchNameError) as error:
             return TryAgain(error=str(error))
         return await _notify(service, message)
 

@@ -137,7 +137,7 @@ class SlackBot:
         }
         url, sent = f"{self._api_url}/{method}", json.dumps(body).encode()
         answer = await answers.of_request(self._outgoing.post(url, sent, headers))
-        if isinstance(answer, (TryAgain, Refused)):
+        if isinstance(answer, TryAgain):
             return answer
         return _Said.read(answer) or _unexpected(answer)
 

@@ -186,6 +186,17 @@ async def claim(
     return [one for one in found if isinstance(one, Claimed)]
 
 
+async def prolong(db: Database, one: Claimed, for_s: float) -> bool:
+    """The claim stands for so long from now. False when it had run out, and is another's."""
+    statement = (
+        update(deliveries)
+        .where(deliveries.c.id == one.id, deliveries.c.claim == one.claim, _IS_PENDING)
+        .values(claimed_until=_after(for_s))
+    )
+    async with db.begin() as connection:
+        return (await connection.execute(statement)).rowcount == 1
+
+
 async def settle_sent(db: Database, one: Claimed, tried: Tried, thread: str) -> bool:
     """The receiver has it. False when the claim had run out: another process sends it again."""
     changes = {"state": DeliveryState.SENT.value, "reason": "", "thread": thread, "next_at": None}

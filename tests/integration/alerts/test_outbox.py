@@ -35,6 +35,7 @@ from hangwatch_server.model import Incident, IncidentState
 from hangwatch_server.model.alerts import (
     BlindCause,
     Channel,
+    ChannelKind,
     DeliveryState,
     Matcher,
     MatchField,
@@ -338,6 +339,27 @@ async def test_a_slow_receiver_delays_no_other(db: Database, receiver: Receiver)
             slow.go_on()
 
 
+@pytest.mark.filterwarnings("ignore:'imghdr':DeprecationWarning")
+async def test_a_service_that_takes_longer_than_a_claim_is_told_once(
+    db: Database, receiver: Receiver
+) -> None:
+    """A mail server that answers late has the mail all the same: each try would be one more."""
+    receiver.hold()
+    url = receiver.url.replace("http:", "json:")
+    channel = await house.channel(db, "", kind=ChannelKind.APPRISE, secrets={"url": {"value": url}})
+    await house.settled_hang(db)
+    await house.planner(db).plan()
+    pace = Pace(tick_s=0.05, claim_s=1.0, retry_s=0.01)
+    async with house.sending(db, pace, frozenset({"json"})):
+        await until(lambda: receiver.requests, "it is under way")
+        await until(_is_claim_over(db, 1.0), "a usual claim has run out")
+        receiver.go_on()
+        await until(_is_all_sent(db), "it is settled")
+
+    (row,) = (await deliveries.list_page(db, channel=channel.id))[0]
+    assert (len(receiver.requests), row.tries) == (1, 1)
+
+
 async def test_a_message_claimed_by_a_server_that_was_killed_goes_out_under_the_same_id(
     db: Database, receiver: Receiver
 ) -> None:
@@ -491,6 +513,19 @@ def _is_delivered(db: Database, incident: Incident) -> Callable[[], Awaitable[bo
     async def found() -> bool:
         rows = await deliveries.of_incident(db, incident.id)
         return [row.state for row in rows] == [DeliveryState.SENT]
+
+    return found
+
+
+def _is_claim_over(db: Database, after_s: float) -> Callable[[], Awaitable[bool]]:
+    """By the database's clock."""
+    statement = text(
+        "SELECT clock_timestamp() > min(next_at) + make_interval(secs => :s) FROM deliveries"
+    )
+
+    async def found() -> bool:
+        async with db.begin() as connection:
+            return bool((await connection.execute(statement, {"s": after_s})).scalar_one())
 
     return found
 

@@ -26,6 +26,7 @@ from hangwatch_server.alerts.outgoing import Outgoing
 from hangwatch_server.model.alerts import Message, Topic
 
 TIMEOUT_S = 45.0  # a mail server answers many questions, each within the library's own 15 s
+LOOK_UP_S = 15.0  # of its host, and for the first time to load the library
 MAX_TITLE_CHARS, MAX_BODY_CHARS = 250, 8000
 HTTPS_PORT = 443
 # Services whose requests go to hosts that the library knows; every other one's host is checked.
@@ -230,4 +231,5 @@ KIND = Kind(
     fields=FIELDS,
     make=_make,
     target=lambda options, secrets: secrets.get("url", "").partition("://")[0][:40],
+    takes_s=TIMEOUT_S + LOOK_UP_S,
 )

@@ -309,6 +309,20 @@ async def test_a_message_that_waits_for_its_next_try_goes_out_as_its_channel_is_
         await until(lambda: len(receiver.requests) == 2, "it is told")
 
 
+async def test_an_incident_that_cannot_be_read_keeps_no_other_from_being_told(
+    db: Database, receiver: Receiver
+) -> None:
+    await house.channel(db, receiver.url)
+    odd, other = await house.hang(db, "job000000001"), await house.hang(db, "job000000002")
+    await house.pass_time(db, 60)
+    async with db.begin() as connection:
+        spoil = text("UPDATE incidents SET verdict = verdict - 'coverage' WHERE id = :odd")
+        await connection.execute(spoil, {"odd": odd.id})
+
+    assert await house.planner(db).plan() == 1
+    assert len(await deliveries.of_incident(db, other.id)) == 1
+
+
 async def test_two_workers_send_each_message_once(db: Database, receiver: Receiver) -> None:
     await house.channel(db, receiver.url, name="one")
     await house.channel(db, receiver.url, name="two")

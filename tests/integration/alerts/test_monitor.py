@@ -104,7 +104,7 @@ async def test_no_agent_is_told_once_and_so_is_the_return(
     await watching.look()
     await another.look()
     told = await titles(db, receiver, 2)
-    assert told[1].startswith("Hangwatch sees again after 2 min")
+    assert told[1].startswith("Hangwatch sees again: it was blind for 2 min")
     assert await blind_spells.to_tell(db) == []
     await watching.look()
     assert watching.can_judge
@@ -124,7 +124,9 @@ async def test_a_job_out_of_sight_is_told_to_those_who_watch_it(
     world.now_s += 121
     await watching.look()
 
-    assert await titles(db, receiver, 1) == ["Hangwatch is blind: 2 of 8 ranks of gpt-7b report"]
+    assert await titles(db, receiver, 1) == [
+        "Hangwatch is blind: only 2 of 8 ranks of gpt-7b report"
+    ]
     # Of one job alone: all others are judged, and the heartbeat goes on.
     assert watching.can_judge
 

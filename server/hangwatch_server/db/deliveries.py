@@ -69,13 +69,15 @@ async def of_incident(db: Database, incident_id: str) -> list[DeliverySummary]:
 async def newest_of_channels(db: Database) -> dict[str, DeliverySummary]:
     """The last message of each channel that has one, by the channel's id."""
     newest = (
-        _query()
+        select(deliveries.c.id)
         .where(deliveries.c.channel == channels.c.id)
-        .distinct(deliveries.c.channel)
-        .order_by(deliveries.c.channel, deliveries.c.sequence.desc())
+        .order_by(deliveries.c.sequence.desc())
+        .limit(1)
+        .correlate(channels)
+        .scalar_subquery()
     )
     async with db.begin() as connection:
-        rows = (await connection.execute(newest)).all()
+        rows = (await connection.execute(_query().where(deliveries.c.id == newest))).all()
     return {row.channel: _summary(row) for row in rows}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, and_, exists, func, insert, or_, select, text, tuple_, update
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -104,14 +104,14 @@ async def now(db: Database) -> datetime:
 
 
 async def told(db: Database, incident_ids: Collection[str]) -> list[Told]:
-    """All deliveries of these incidents, in the order in which they were planned."""
+    """Deliveries of these incidents, of the reminders on a channel the last."""
     statement = _told().where(deliveries.c.incident.in_(incident_ids))
     async with db.begin() as connection:
         return [_as_told(row) for row in (await connection.execute(statement)).all()]
 
 
 async def told_about(db: Database, about: Collection[str]) -> list[Told]:
-    """All deliveries about these, which are no incidents."""
+    """Deliveries about these, which are no incidents."""
     statement = _told().where(deliveries.c.about.in_(about))
     async with db.begin() as connection:
         return [_as_told(row) for row in (await connection.execute(statement)).all()]
@@ -254,16 +254,20 @@ def _case(row: Any) -> Case:  # a row of many column types
 
 
 def _told() -> Any:  # a select of many column types
-    return select(
-        deliveries.c.id,
-        deliveries.c.channel,
-        deliveries.c.about,
-        deliveries.c.topic,
-        deliveries.c.number,
-        deliveries.c.state,
-        deliveries.c.created_at,
-        deliveries.c.sent_at,
-    ).order_by(deliveries.c.sequence)
+    """What stands for days has hundreds of reminders, of which only the last one counts."""
+    kind = (deliveries.c.about, deliveries.c.channel, deliveries.c.topic)
+    return (
+        select(
+            deliveries.c.id,
+            *kind,
+            deliveries.c.number,
+            deliveries.c.state,
+            deliveries.c.created_at,
+            deliveries.c.sent_at,
+        )
+        .ext(distinct_on(*kind))
+        .order_by(*kind, deliveries.c.number.desc())
+    )
 
 
 def _as_told(row: Any) -> Told:  # a row of many column types

@@ -69,7 +69,7 @@ def of_slow_job(job: Job, base_url: str, now: datetime) -> Message:
 
 
 def of_spell(topic: Topic, spell: BlindSpell, base_url: str, now: datetime) -> Message:
-    """That the monitor is blind, was blind (a spell told of when it was over), or sees again."""
+    """That the monitor is blind, or sees again."""
     return Message(
         id=new_id(),
         topic=topic,
@@ -168,17 +168,17 @@ def _spell_title(topic: Topic, spell: BlindSpell) -> str:
     if topic is Topic.SIGHTED:
         what = f"{spell.job_name} again" if spell.job_name else "again"
         return f"Hangwatch sees {what}: it was blind for {_lasted(spell)}"
-    if spell.ended_at is not None:
-        return f"Hangwatch was blind for {_lasted(spell)}: {spell.text}"
     return f"Hangwatch is blind: {spell.text}"
 
 
 def _spell_text(topic: Topic, spell: BlindSpell) -> tuple[str, ...]:
     began = f"{spell.began_at:%Y-%m-%d %H:%M:%S}"
-    if spell.ended_at is not None:
-        what = f"What it was: {spell.text}." if topic is Topic.SIGHTED else ""
-        span = f"From {began} to {spell.ended_at:%H:%M:%S} UTC."
-        return (what, span, "A hang in that time may have gone unseen, or may be told late.")
+    if topic is Topic.SIGHTED:
+        return (
+            f"What it was: {spell.text}.",
+            f"From {began} to {spell.ended_at or spell.began_at:%H:%M:%S} UTC.",
+            "A hang in that time may have gone unseen, or may be told late.",
+        )
     return (
         f"Since {began} UTC.",
         "Until it sees again, hangs may go unseen: look at the jobs yourself.",

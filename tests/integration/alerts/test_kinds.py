@@ -70,6 +70,18 @@ async def test_a_bot_posts_the_first_message_and_keeps_its_thread(receiver: Rece
     assert request.json["parse"] == "none"
 
 
+async def test_an_opening_that_is_sent_again_leaves_the_first_message_as_it_stands_now(
+    receiver: Receiver,
+) -> None:
+    receiver.answer_in_turn(POSTED)
+
+    await by_bot(receiver, Topic.OPENED, THREAD)
+
+    (request,) = receiver.requests
+    assert request.path == "/api/chat.postMessage"
+    assert request.json["reply_broadcast"] is True
+
+
 @pytest.mark.parametrize("topic", [Topic.ACKNOWLEDGED, Topic.RESOLVED])
 async def test_a_bot_edits_the_first_message_and_replies_below(
     receiver: Receiver, topic: Topic

@@ -145,9 +145,8 @@ async def test_a_database_that_was_away_is_told_of_afterwards_in_one_message(
     await db.open()
     await watching.look()
 
-    assert await titles(db, receiver, 1) == [
-        "Hangwatch was blind for 11 min 40 s: the database could not be reached for 11 min 40 s"
-    ]
+    assert await titles(db, receiver, 1) == ["Hangwatch sees again: it was blind for 11 min 40 s"]
+    assert receiver.requests[0].json["type"] == "monitor.sighted"
     assert watching.can_judge
 
 

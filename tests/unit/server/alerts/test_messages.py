@@ -108,6 +108,6 @@ def test_blindness_and_sight_are_told_with_their_length() -> None:
     assert messages.of_spell(Topic.SIGHTED, over, BASE, NOW).title == (
         "Hangwatch sees again: it was blind for 12 min 00 s"
     )
-    assert messages.of_spell(Topic.BLIND, over, BASE, NOW).title == (
-        "Hangwatch was blind for 12 min 00 s: no agent is heard"
+    assert messages.of_spell(Topic.SIGHTED, over, BASE, NOW).text.startswith(
+        "What it was: no agent is heard."
     )

@@ -47,13 +47,14 @@ _STATEMENTS = (
         claimed_until timestamptz,
         claim text NOT NULL DEFAULT '',
         thread text NOT NULL DEFAULT '',
-        UNIQUE (channel, about, topic, number)
+        UNIQUE (about, channel, topic, number)
     )
     """,
     "CREATE INDEX deliveries_due ON deliveries (channel, next_at) WHERE state = 'pending'",
     "CREATE INDEX deliveries_in_order ON deliveries (channel, about, sequence)"
     " WHERE state = 'pending'",
     "CREATE INDEX deliveries_newest ON deliveries (created_at DESC, id DESC)",
+    "CREATE INDEX deliveries_of_channel ON deliveries (channel, sequence DESC)",
     "CREATE INDEX deliveries_of_incident ON deliveries (incident, created_at)",
     """
     CREATE TABLE delivery_attempts (

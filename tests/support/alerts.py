@@ -22,8 +22,10 @@ STACK = (
 
 
 @contextlib.asynccontextmanager
-async def outgoing(allow: str = "127.0.0.0/8") -> AsyncIterator[Outgoing]:
-    found = Outgoing(Guard(read_allowed(allow)))
+async def outgoing(
+    allow: str = "127.0.0.0/8", services: frozenset[str] = frozenset()
+) -> AsyncIterator[Outgoing]:
+    found = Outgoing(Guard(read_allowed(allow)), services=services)
     try:
         yield found
     finally:

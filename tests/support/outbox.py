@@ -132,9 +132,11 @@ class Sending:
 
 
 @contextlib.asynccontextmanager
-async def sending(db: Database, pace: Pace = PACE) -> AsyncIterator[Sending]:
+async def sending(
+    db: Database, pace: Pace = PACE, services: frozenset[str] = frozenset()
+) -> AsyncIterator[Sending]:
     """A worker that may reach this machine, until the block ends."""
-    async with support.outgoing() as outgoing:
+    async with support.outgoing(services=services) as outgoing:
         worker = Worker(db, Senders(db, outgoing, Path("/nowhere")), pace)
         at_work = Sending(worker, asyncio.create_task(worker.run()))
         try:

@@ -18,7 +18,7 @@ from hangwatch_server.alerts.channels import BadChannelError
 from hangwatch_server.alerts.channels.base import Accepted
 from hangwatch_server.alerts.secret_files import SecretError
 from hangwatch_server.alerts.senders import Senders
-from hangwatch_server.db import audit
+from hangwatch_server.db import audit, deliveries
 from hangwatch_server.db import channels as channel_rows
 from hangwatch_server.db.channels import StoredSecrets
 from hangwatch_server.db.engine import Database
@@ -80,7 +80,10 @@ async def create(db: Database, folder: Path, wish: Wish, by: str) -> Channel:
 
 
 async def change(db: Database, folder: Path, channel_id: str, wish: Wish, by: str) -> Channel:
-    """Its kind stays; enabling it forgets why it was disabled."""
+    """Its kind stays. Enabled, it is told at once of what still stands; disabled, of nothing more.
+
+    Enabling it forgets why it was disabled.
+    """
     before = await find(db, channel_id)
     stored = _merged(await channel_rows.secrets(db, channel_id), wish.secrets)
     wanted = replace(
@@ -95,6 +98,11 @@ async def change(db: Database, folder: Path, channel_id: str, wish: Wish, by: st
         disabled_reason="" if wish.is_enabled else before.disabled_reason or f"by {by}",
     )
     changed = await channel_rows.change(db, await _checked(wanted, stored, folder), stored)
+    if changed.is_enabled:
+        await deliveries.resume(db, channel_id)
+    else:
+        reason = f"the channel was disabled: {changed.disabled_reason}"
+        await deliveries.give_up(db, channel_id, reason)
     await _note(db, by, "channel.change", changed)
     return changed
 

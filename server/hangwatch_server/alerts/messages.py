@@ -69,7 +69,7 @@ def of_slow_job(job: Job, base_url: str, now: datetime) -> Message:
 
 
 def of_spell(topic: Topic, spell: BlindSpell, base_url: str, now: datetime) -> Message:
-    """That the monitor is blind, was blind (a spell told of when it was over), or sees again."""
+    """That the monitor is blind, or sees again."""
     return Message(
         id=new_id(),
         topic=topic,
@@ -113,23 +113,37 @@ def _text(topic: Topic, incident: Incident, now: datetime) -> tuple[str, ...]:
     head = f"Job {incident.job_name}, attempt {incident.attempt}, {_size(verdict)}."
     match topic:
         case Topic.ACKNOWLEDGED:
-            return (head, incident.summary, _comment(incident))
+            return (head, _as_found(incident), _comment(incident))
         case Topic.RESOLVED:
             return (
                 head,
                 f"{_end(incident)} after {_stood(incident, now)}: {incident.end_reason}.",
                 f"What it was: {incident.summary}",
             )
+        case Topic.REMINDER:
+            return (head, _as_found(incident), _waiting(verdict), *_hints(verdict))
         case _:
             is_over = incident.state not in ACTIVE_INCIDENTS
             end = f"It is over by now: {incident.end_reason}." if is_over else ""
-            waiting = f"Waiting: ranks {verdict.waiting}." if verdict.waiting else ""
-            return (head, incident.summary, waiting, end, *verdict.hints[:_HINTS])
+            return (head, incident.summary, _waiting(verdict), end, *_hints(verdict))
 
 
 def _what(summary: str) -> str:
     """The first clause: who did what, without ages that are old by the time they are read."""
     return summary.partition("; ")[0].partition(". ")[0].removesuffix(".")
+
+
+def _as_found(incident: Incident) -> str:
+    """Its ages are those of that moment, and would read as present ones later."""
+    return f"As it was found: {incident.summary}"
+
+
+def _waiting(verdict: Verdict) -> str:
+    return f"Waiting: ranks {verdict.waiting}." if verdict.waiting else ""
+
+
+def _hints(verdict: Verdict) -> tuple[str, ...]:
+    return tuple(f"• {hint}" for hint in verdict.hints[:_HINTS])
 
 
 def _size(verdict: Verdict) -> str:
@@ -152,17 +166,23 @@ def _stood(incident: Incident, now: datetime) -> str:
 
 def _spell_title(topic: Topic, spell: BlindSpell) -> str:
     if topic is Topic.SIGHTED:
-        return f"Hangwatch sees again after {_lasted(spell)}: {spell.text}"
-    if spell.ended_at is not None:
-        return f"Hangwatch was blind for {_lasted(spell)}: {spell.text}"
+        what = f"{spell.job_name} again" if spell.job_name else "again"
+        return f"Hangwatch sees {what}: it was blind for {_lasted(spell)}"
     return f"Hangwatch is blind: {spell.text}"
 
 
 def _spell_text(topic: Topic, spell: BlindSpell) -> tuple[str, ...]:
-    began = f"Since {spell.began_at:%Y-%m-%d %H:%M:%S} UTC."
-    if topic is Topic.SIGHTED or spell.ended_at is not None:
-        return (began, "A hang in that time may have gone unseen, or may be told late.")
-    return (began, "Until it sees again, hangs may go unseen: look at the jobs yourself.")
+    began = f"{spell.began_at:%Y-%m-%d %H:%M:%S}"
+    if topic is Topic.SIGHTED:
+        return (
+            f"What it was: {spell.text}.",
+            f"From {began} to {spell.ended_at or spell.began_at:%H:%M:%S} UTC.",
+            "A hang in that time may have gone unseen, or may be told late.",
+        )
+    return (
+        f"Since {began} UTC.",
+        "Until it sees again, hangs may go unseen: look at the jobs yourself.",
+    )
 
 
 def _lasted(spell: BlindSpell) -> str:

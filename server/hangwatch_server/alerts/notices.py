@@ -45,23 +45,26 @@ def of_spell(
 ) -> tuple[Due, ...]:
     """That Hangwatch is blind, and to whom that was told, that it sees again.
 
-    That the database was away can only be told afterwards, in one message.
+    That the database was away can only be told afterwards: in one message, which calls nobody and
+    opens nothing in a pager that nothing would close.
     """
     subject = Subject(job=spell.job_name, job_id=spell.subject, nodes=(), kind="", conditions=())
     if spell.job_name and not matching.matches(channel.matchers, subject):
         return ()
     blind = next((one for one in told if one.topic is Topic.BLIND), None)
+    is_said = any(one.topic is Topic.SIGHTED for one in told)
     held = _held(silences, subject, now)
-    is_told_late = spell.cause is BlindCause.DATABASE
+    if spell.cause is BlindCause.DATABASE:
+        is_wanted = Topic.SIGHTED in channel.topics and not is_said
+        return (Due(channel=channel.id, topic=Topic.SIGHTED, held=held),) if is_wanted else ()
     if blind is None:
-        is_wanted = Topic.BLIND in channel.topics and (spell.ended_at is None or is_told_late)
+        is_wanted = Topic.BLIND in channel.topics and spell.ended_at is None
         return (Due(channel=channel.id, topic=Topic.BLIND, held=held),) if is_wanted else ()
     if spell.ended_at is None:
         is_woken = blind.state is DeliveryState.SILENCED and not held
         return (Due(channel=channel.id, topic=Topic.BLIND, wakes=blind.id),) if is_woken else ()
     was_told = blind.state in (DeliveryState.PENDING, DeliveryState.SENT)
-    is_said = any(one.topic is Topic.SIGHTED for one in told)
-    if is_told_late or is_said or not was_told or Topic.SIGHTED not in channel.topics:
+    if is_said or not was_told or Topic.SIGHTED not in channel.topics:
         return ()
     return (Due(channel=channel.id, topic=Topic.SIGHTED),)
 

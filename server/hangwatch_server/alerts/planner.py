@@ -1,6 +1,6 @@
 """Looks at what is to be told, and writes it into the outbox. What is due, pure modules decide.
 
-Per look without channels: one statement. With channels and nothing to tell: three, and one more
+Per look without channels: three statements. With channels and nothing to tell: three, and one more
 where a channel asks for stragglers. Any number of servers may plan at once.
 """
 
@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
+from hangwatch_server import logs, metrics
 from hangwatch_server.alerts import frames, messages, notices, planning
 from hangwatch_server.alerts.planning import Rules
 from hangwatch_server.db import blind_spells, outbox
@@ -18,6 +19,7 @@ from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.db import jobs as job_rows
 from hangwatch_server.db import silences as silence_rows
 from hangwatch_server.db.engine import Database
+from hangwatch_server.errors import HangwatchError
 from hangwatch_server.model import Job
 from hangwatch_server.model.alerts import BlindSpell, Channel, Message, Topic
 from hangwatch_server.model.outbox import Case, Due, Told
@@ -29,6 +31,7 @@ INCIDENTS_AT_ONCE = 50
 _WITH_HISTORY = (Topic.ACKNOWLEDGED, Topic.RESOLVED)
 Planned = list[tuple[Due, Message]]
 ByChannel = dict[tuple[str, str], list[Told]]  # what it is about and the channel -> what was told
+_log = logs.get()
 
 
 class Planner:
@@ -41,6 +44,7 @@ class Planner:
         """Write all that is due now; how many messages are new."""
         channels = await channel_rows.enabled(self._db)
         if not channels:
+            await self._pass_over()
             return 0
         count, last = 0, None
         while True:
@@ -51,6 +55,11 @@ class Planner:
                 break
             last = cases[-1]
         return count + await self._plan_notices(channels)
+
+    async def _pass_over(self) -> None:
+        """With nobody to tell, what is over is done with: a channel to come is not told of it."""
+        await outbox.close_over(self._db, planning.REOPENED_BY_S)
+        await blind_spells.close_over(self._db)
 
     async def _plan_cases(
         self, cases: Sequence[Case], channels: Sequence[Channel], now: datetime
@@ -66,19 +75,39 @@ class Planner:
         count = 0
         wanted = [incident for incident, found in due.items() if found]
         for start in range(0, len(wanted), INCIDENTS_AT_ONCE):
-            some = {
-                incident: due[incident] for incident in wanted[start : start + INCIDENTS_AT_ONCE]
-            }
-            count += await outbox.put(self._db, await self._of_incidents(some, now))
+            some = wanted[start : start + INCIDENTS_AT_ONCE]
+            count += await self._put({incident: due[incident] for incident in some}, now)
         closed = [case.id for case in cases if planning.is_closed(case, now)]
         if closed:
             await outbox.close(self._db, closed)
         return count
 
+    async def _put(self, due: dict[str, list[Due]], now: datetime) -> int:
+        """Write what is due of these incidents; one that cannot be told keeps no other from it."""
+        try:
+            return await outbox.put(self._db, await self._of_incidents(due, now))
+        except HangwatchError:
+            raise
+        except Exception:
+            # The boundary of one incident: what a hostile job or another version left in it, or a
+            # channel that is deleted just now, must not silence all.
+            if len(due) == 1:
+                metrics.watch_failures.inc()
+                _log.exception("incident_not_planned", incident=next(iter(due)))
+                return 0
+        count = 0
+        for incident, found in due.items():
+            count += await self._put({incident: found}, now)
+        return count
+
     async def _of_incidents(self, due: dict[str, list[Due]], now: datetime) -> Planned:
-        """Each message as it will be sent, however often that takes."""
+        """Each message as it will be sent, however often that takes.
+
+        In the order of `due`, the same on every server, so that two never wait for each other.
+        """
         planned = []
-        for incident in (await incident_rows.several(self._db, due)).values():
+        stored = await incident_rows.several(self._db, due)
+        for incident in (stored[found] for found in due if found in stored):
             stack = await frames.of_culprit(self._db, incident)
             if any(one.topic in _WITH_HISTORY for one in due[incident.id]):
                 # It holds what they said, and a thread ends with it.

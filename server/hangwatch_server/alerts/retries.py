@@ -2,12 +2,12 @@
 
 Exponential with full jitter (M. Brooker, "Exponential Backoff And Jitter"). Standard Webhooks
 suggests 5 s, 5 min, 30 min and hours; alarms are worth more while they are new, so the first tries
-come sooner and the last one is some six hours after the first.
+come sooner and the last one is half a day after the first: somebody has come to work by then.
 """
 
 from __future__ import annotations
 
-MAX_TRIES = 18
+MAX_TRIES = 36
 LONGEST_S = 3600.0
 # A receiver may ask for a later time, but not put an alarm off for long.
 LONGEST_ASKED_S = 900.0

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+from dataclasses import dataclass
 from pathlib import Path
 
-from hangwatch_server.alerts import channels, secret_files
-from hangwatch_server.alerts.channels.base import Sender
+from hangwatch_server.alerts import channels, masking, secret_files
+from hangwatch_server.alerts.channels.base import Accepted, Outcome, Sender
 from hangwatch_server.alerts.outgoing import Outgoing
 from hangwatch_server.db import channels as channel_rows
 from hangwatch_server.db.engine import Database
-from hangwatch_server.model.alerts import Channel
+from hangwatch_server.model.alerts import Channel, Message
 
 
 class Senders:
@@ -24,4 +26,19 @@ class Senders:
         stored = await channel_rows.secrets(self._db, channel.id)
         secrets = await asyncio.to_thread(secret_files.read, stored, self._folder)
         channels.check_secrets(channel.kind, secrets)
-        return channels.sender(channel.kind, channel.options, secrets, self._outgoing)
+        sender = channels.sender(channel.kind, channel.options, secrets, self._outgoing)
+        return _Discreet(sender, tuple(secrets.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Discreet:
+    """Whatever the receiver repeats of a channel's secrets is in no outcome."""
+
+    sender: Sender
+    secrets: tuple[str, ...]
+
+    async def send(self, message: Message, thread: str) -> Outcome:
+        outcome = await self.sender.send(message, thread)
+        if isinstance(outcome, Accepted):
+            return outcome
+        return dataclasses.replace(outcome, error=masking.masked(outcome.error, self.secrets))

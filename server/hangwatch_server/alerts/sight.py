@@ -84,7 +84,7 @@ def _is_out_of_sight(job: SeenJob, share: float) -> bool:
 
 
 def _of_job(job: SeenJob) -> Symptom:
-    text = f"{job.reporting} of {job.world_size} ranks of {job.name} report"
+    text = f"only {job.reporting} of {job.world_size} ranks of {job.name} report"
     return Symptom(cause=BlindCause.COVERAGE, subject=job.id, job_name=job.name, text=text)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from hangwatch_server import logs, metrics
 from hangwatch_server.alerts import retries
+from hangwatch_server.alerts.channels import KINDS
 from hangwatch_server.alerts.channels.base import Accepted, Outcome, Refused, TryAgain
 from hangwatch_server.alerts.senders import Senders
 from hangwatch_server.db import audit, deliveries, outbox
@@ -144,13 +145,24 @@ class Worker:
             channel = await channel_rows.find(self._db, one.channel)
         if channel is None:
             return  # deleted just now, and the delivery with it
+        left_s = await self._time_for(channel, one, claimed_s)
+        if left_s is None:
+            return
         started_s = time.monotonic()
-        left_s = claimed_s + self._pace.claim_s * SEND_SHARE - started_s
         outcome = await self._send(channel, one, left_s)
         took_s = time.monotonic() - started_s
         async with self._connections:
             is_ours = await self._settle(channel, one, outcome, took_s)
         self._count(channel, one, outcome, is_ours=is_ours)
+
+    async def _time_for(self, channel: Channel, one: Claimed, claimed_s: float) -> float | None:
+        """Seconds that the try may take; None where another server has it by now."""
+        takes_s = KINDS[channel.kind].takes_s
+        left_s = claimed_s + self._pace.claim_s * SEND_SHARE - time.monotonic()
+        if takes_s <= left_s:
+            return left_s
+        is_ours = await outbox.prolong(self._db, one, takes_s / SEND_SHARE)
+        return takes_s if is_ours else None
 
     async def _send(self, channel: Channel, one: Claimed, within_s: float) -> Outcome:
         try:

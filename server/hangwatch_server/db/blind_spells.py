@@ -60,6 +60,17 @@ async def close(db: Database, spell_ids: Collection[str]) -> None:
         await connection.execute(statement)
 
 
+async def close_over(db: Database) -> None:
+    """All that are over, though nobody was told of them."""
+    statement = (
+        update(blind_spells)
+        .where(blind_spells.c.told_at.is_(None), blind_spells.c.ended_at.is_not(None))
+        .values(told_at=func.now())
+    )
+    async with db.begin() as connection:
+        await connection.execute(statement)
+
+
 async def _insert(
     db: Database,
     cause: BlindCause,

@@ -8,7 +8,7 @@ from sqlalchemy import Row, Select, and_, exists, func, select, update
 
 from hangwatch_server.db import codec, paging
 from hangwatch_server.db.engine import Database
-from hangwatch_server.db.tables import channels, deliveries, delivery_attempts
+from hangwatch_server.db.tables import channels, deliveries, delivery_attempts, incidents
 from hangwatch_server.errors import ConflictError, NotFoundError
 from hangwatch_server.model.alerts import (
     Attempt,
@@ -69,13 +69,15 @@ async def of_incident(db: Database, incident_id: str) -> list[DeliverySummary]:
 async def newest_of_channels(db: Database) -> dict[str, DeliverySummary]:
     """The last message of each channel that has one, by the channel's id."""
     newest = (
-        _query()
+        select(deliveries.c.id)
         .where(deliveries.c.channel == channels.c.id)
-        .distinct(deliveries.c.channel)
-        .order_by(deliveries.c.channel, deliveries.c.sequence.desc())
+        .order_by(deliveries.c.sequence.desc())
+        .limit(1)
+        .correlate(channels)
+        .scalar_subquery()
     )
     async with db.begin() as connection:
-        rows = (await connection.execute(newest)).all()
+        rows = (await connection.execute(_query().where(deliveries.c.id == newest))).all()
     return {row.channel: _summary(row) for row in rows}
 
 
@@ -146,6 +148,35 @@ async def give_up(db: Database, channel_id: str, reason: str) -> int:
     )
     async with db.begin() as connection:
         return (await connection.execute(statement)).rowcount
+
+
+async def resume(db: Database, channel_id: str) -> None:
+    """The channel is mended, perhaps: what waits is tried at once, and what was given up of hangs
+    that still stand is planned again, as what a silence held back is."""
+    own = deliveries.c.channel == channel_id
+    is_standing = exists(
+        select(incidents.c.id).where(
+            incidents.c.id == deliveries.c.incident, incidents.c.ended_at.is_(None)
+        )
+    )
+    waiting = (
+        update(deliveries)
+        .where(own, deliveries.c.state == DeliveryState.PENDING.value)
+        .values(tries=0, next_at=func.clock_timestamp())
+    )
+    given_up = (
+        update(deliveries)
+        .where(
+            own,
+            deliveries.c.state == DeliveryState.FAILED.value,
+            deliveries.c.topic == Topic.OPENED.value,
+            is_standing,
+        )
+        .values(state=DeliveryState.SILENCED.value, reason="its channel did not work")
+    )
+    async with db.begin() as connection:
+        await connection.execute(waiting)
+        await connection.execute(given_up)
 
 
 def _query() -> Select[Any]:  # Any: rows of many column types

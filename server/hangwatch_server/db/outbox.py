@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 from sqlalchemy import ColumnElement, and_, exists, func, insert, or_, select, text, tuple_, update
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -104,14 +104,14 @@ async def now(db: Database) -> datetime:
 
 
 async def told(db: Database, incident_ids: Collection[str]) -> list[Told]:
-    """All deliveries of these incidents, in the order in which they were planned."""
+    """Deliveries of these incidents, of the reminders on a channel the last."""
     statement = _told().where(deliveries.c.incident.in_(incident_ids))
     async with db.begin() as connection:
         return [_as_told(row) for row in (await connection.execute(statement)).all()]
 
 
 async def told_about(db: Database, about: Collection[str]) -> list[Told]:
-    """All deliveries about these, which are no incidents."""
+    """Deliveries about these, which are no incidents."""
     statement = _told().where(deliveries.c.about.in_(about))
     async with db.begin() as connection:
         return [_as_told(row) for row in (await connection.execute(statement)).all()]
@@ -146,6 +146,22 @@ async def close(db: Database, incident_ids: Collection[str]) -> None:
         await connection.execute(statement)
 
 
+async def close_over(db: Database, over_for_s: float) -> None:
+    """Incidents that ended so long ago need no look any more, though nobody was told of them."""
+    ended_by = func.now() - timedelta(seconds=over_for_s)
+    statement = (
+        update(incidents)
+        .where(
+            incidents.c.confirmed_at.is_not(None),
+            incidents.c.told_at.is_(None),
+            incidents.c.ended_at <= ended_by,
+        )
+        .values(told_at=func.now())
+    )
+    async with db.begin() as connection:
+        await connection.execute(statement)
+
+
 async def claim(
     db: Database, claim: str, *, for_s: float, most_per_channel: int, without: Collection[str]
 ) -> list[Claimed]:
@@ -168,6 +184,17 @@ async def claim(
         if isinstance(one, str):
             await _spoil(db, claim, one)
     return [one for one in found if isinstance(one, Claimed)]
+
+
+async def prolong(db: Database, one: Claimed, for_s: float) -> bool:
+    """The claim stands for so long from now. False when it had run out, and is another's."""
+    statement = (
+        update(deliveries)
+        .where(deliveries.c.id == one.id, deliveries.c.claim == one.claim, _IS_PENDING)
+        .values(claimed_until=_after(for_s))
+    )
+    async with db.begin() as connection:
+        return (await connection.execute(statement)).rowcount == 1
 
 
 async def settle_sent(db: Database, one: Claimed, tried: Tried, thread: str) -> bool:
@@ -227,16 +254,20 @@ def _case(row: Any) -> Case:  # a row of many column types
 
 
 def _told() -> Any:  # a select of many column types
-    return select(
-        deliveries.c.id,
-        deliveries.c.channel,
-        deliveries.c.about,
-        deliveries.c.topic,
-        deliveries.c.number,
-        deliveries.c.state,
-        deliveries.c.created_at,
-        deliveries.c.sent_at,
-    ).order_by(deliveries.c.sequence)
+    """What stands for days has hundreds of reminders, of which only the last one counts."""
+    kind = (deliveries.c.about, deliveries.c.channel, deliveries.c.topic)
+    return (
+        select(
+            deliveries.c.id,
+            *kind,
+            deliveries.c.number,
+            deliveries.c.state,
+            deliveries.c.created_at,
+            deliveries.c.sent_at,
+        )
+        .ext(distinct_on(*kind))
+        .order_by(*kind, deliveries.c.number.desc())
+    )
 
 
 def _as_told(row: Any) -> Told:  # a row of many column types
@@ -277,6 +308,7 @@ async def _wake(connection: AsyncConnection, due: Due, message: Message) -> int:
         .values(
             state=DeliveryState.PENDING.value,
             reason="",
+            tries=0,
             message=dataclasses.replace(message, id=due.wakes),
             next_at=func.clock_timestamp(),
         )

@@ -315,7 +315,7 @@ deliveries = Table(
     Column("claimed_until", _TIME),
     Column("claim", PlainText, nullable=False, server_default=""),
     Column("thread", PlainText, nullable=False, server_default=""),
-    UniqueConstraint("channel", "about", "topic", "number"),
+    UniqueConstraint("about", "channel", "topic", "number"),
     Index("deliveries_due", "channel", "next_at", postgresql_where=text("state = 'pending'")),
     # Whether an earlier one about the same waits: asked for each that is due.
     Index(
@@ -326,6 +326,7 @@ deliveries = Table(
         postgresql_where=text("state = 'pending'"),
     ),
     Index("deliveries_newest", text("created_at DESC"), text("id DESC")),
+    Index("deliveries_of_channel", "channel", text("sequence DESC")),
     Index("deliveries_of_incident", "incident", "created_at"),
 )
 

@@ -10,6 +10,7 @@ from tests.support import alerts
 from tests.support.receiver import Receiver, Reply
 
 from hangwatch_server.alerts import channels
+from hangwatch_server.alerts.channels import apprise
 from hangwatch_server.alerts.channels.base import Accepted, Outcome, Refused, TryAgain
 from hangwatch_server.alerts.guard import Guard, read_allowed
 from hangwatch_server.alerts.outgoing import Outgoing
@@ -67,6 +68,18 @@ async def test_a_bot_posts_the_first_message_and_keeps_its_thread(receiver: Rece
     assert request.headers["authorization"] == "Bearer xoxb-1"
     assert request.json["channel"] == "#alerts"
     assert request.json["parse"] == "none"
+
+
+async def test_an_opening_that_is_sent_again_leaves_the_first_message_as_it_stands_now(
+    receiver: Receiver,
+) -> None:
+    receiver.answer_in_turn(POSTED)
+
+    await by_bot(receiver, Topic.OPENED, THREAD)
+
+    (request,) = receiver.requests
+    assert request.path == "/api/chat.postMessage"
+    assert request.json["reply_broadcast"] is True
 
 
 @pytest.mark.parametrize("topic", [Topic.ACKNOWLEDGED, Topic.RESOLVED])
@@ -306,18 +319,66 @@ async def test_a_service_that_nobody_listed_is_refused() -> None:
 async def test_apprise_goes_to_no_inside_host(url: str) -> None:
     outcome = await by_apprise(url, "json", "mailto")
 
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, TryAgain)
     assert "outgoing_allow" in outcome.error
 
 
 @pytest.mark.parametrize(
-    "url", ["json://127.0.0.1/?template=/etc/passwd", "mailtos://a:b@gmail.com?pgpkey=/etc/x"]
+    "url",
+    [
+        "json://127.0.0.1/?template=/etc/passwd",
+        "mailtos://a:b@gmail.com?pgpkey=/etc/x",
+        "workflows://example.org:443/abc/signature?to=x;template=/etc/passwd",
+        "workflows://example.org:443/abc/signature?to=x#&template=/etc/passwd",
+        "workflows://example.org:443/abc/signature?to=x;%74emplate=/etc/passwd",
+        "json://127.0.0.1/?to=x;redirect=yes",
+        "json://127.0.0.1/?to=x;+host=inside",
+    ],
 )
 async def test_apprise_is_given_no_file_of_the_server(url: str) -> None:
-    outcome = await by_apprise(url, "json", "mailtos")
+    outcome = await by_apprise(url, "json", "mailtos", "workflows")
 
     assert isinstance(outcome, Refused)
     assert "not let through" in outcome.error
+
+
+async def test_apprise_follows_no_redirect(receiver: Receiver) -> None:
+    """Its host was checked, and one that it leads to was not."""
+    receiver.answer(307, headers={"location": f"{receiver.url}/inside"})
+
+    await by_apprise(receiver.url.replace("http:", "json:"), "json")
+
+    assert receiver.to("/inside") == []
+
+
+async def test_what_a_job_wrote_is_no_markup_and_calls_nobody_by_apprise(
+    receiver: Receiver,
+) -> None:
+    url = receiver.url.replace("http:", "json:")
+    title = "Rank 5 of <a href=x> @everyone is in <module> · [go](https://evil.example)"
+    message = alerts.message(Topic.OPENED, title=title, text=title)
+    guard = Guard(read_allowed("127.0.0.0/8"))
+
+    await apprise.Apprise(url, frozenset({"json"}), guard).send(message, "")
+
+    sent = receiver.requests[0].json
+    for text in (sent["title"], sent["message"]):
+        assert "in \u2039module\u203a" in text
+        assert not [part for part in ("<", "@everyone", "](") if part in text]
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("mailto://ada:pw@example.org?to=b@example.org", "text"),
+        ("tgram://123456789:abcdefghijklmnopqrstuvwxyz123456789/12315544", "text"),
+        ("gchat://space/key/token", None),
+    ],
+)
+async def test_mail_and_telegram_are_told_that_it_is_text(url: str, expected: str | None) -> None:
+    service = apprise.service_of(url, frozenset({"mailto", "tgram", "gchat"}))
+
+    assert apprise.body_format(service) == expected
 
 
 async def test_without_the_library_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

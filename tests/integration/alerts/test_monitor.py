@@ -104,7 +104,7 @@ async def test_no_agent_is_told_once_and_so_is_the_return(
     await watching.look()
     await another.look()
     told = await titles(db, receiver, 2)
-    assert told[1].startswith("Hangwatch sees again after 2 min")
+    assert told[1].startswith("Hangwatch sees again: it was blind for 2 min")
     assert await blind_spells.to_tell(db) == []
     await watching.look()
     assert watching.can_judge
@@ -124,7 +124,9 @@ async def test_a_job_out_of_sight_is_told_to_those_who_watch_it(
     world.now_s += 121
     await watching.look()
 
-    assert await titles(db, receiver, 1) == ["Hangwatch is blind: 2 of 8 ranks of gpt-7b report"]
+    assert await titles(db, receiver, 1) == [
+        "Hangwatch is blind: only 2 of 8 ranks of gpt-7b report"
+    ]
     # Of one job alone: all others are judged, and the heartbeat goes on.
     assert watching.can_judge
 
@@ -143,9 +145,8 @@ async def test_a_database_that_was_away_is_told_of_afterwards_in_one_message(
     await db.open()
     await watching.look()
 
-    assert await titles(db, receiver, 1) == [
-        "Hangwatch was blind for 11 min 40 s: the database could not be reached for 11 min 40 s"
-    ]
+    assert await titles(db, receiver, 1) == ["Hangwatch sees again: it was blind for 11 min 40 s"]
+    assert receiver.requests[0].json["type"] == "monitor.sighted"
     assert watching.can_judge
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
@@ -15,6 +16,8 @@ from tests.support import verdicts as make
 from tests.support.outbox import until
 from tests.support.receiver import Receiver, Reply
 
+from hangwatch_server.alerts import directory
+from hangwatch_server.alerts.directory import Wish
 from hangwatch_server.alerts.worker import Pace
 from hangwatch_server.db import (
     audit,
@@ -31,6 +34,8 @@ from hangwatch_server.db.engine import Database
 from hangwatch_server.model import Incident, IncidentState
 from hangwatch_server.model.alerts import (
     BlindCause,
+    Channel,
+    ChannelKind,
     DeliveryState,
     Matcher,
     MatchField,
@@ -55,8 +60,9 @@ async def working(db: Database, anyio_backend: str) -> AsyncIterator[house.Sendi
 
 
 async def states(db: Database) -> dict[str, DeliveryState]:
+    """By id of the message."""
     rows, _ = await deliveries.list_page(db)
-    return {row.topic.value: row.state for row in rows}
+    return {row.id: row.state for row in rows}
 
 
 def types(receiver: Receiver) -> list[str]:
@@ -155,6 +161,27 @@ async def test_a_receiver_that_fails_five_times_gets_the_same_message_in_the_end
     assert found.tries == 6
 
 
+async def test_a_receiver_that_repeats_the_address_gives_no_secret_away(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    receiver.answer_in_turn(
+        Reply(404, "Cannot POST /hooks/s3cret-key"),
+        Reply(301, "", {"location": "https://other.example/hooks/s3cret-key"}),
+        Reply(200),
+    )
+    await house.channel(db, f"{receiver.url}/hooks/s3cret-key")
+    incident = await house.settled_hang(db)
+    await house.planner(db).plan()
+    await until(_is_sent(db, 3), "it is told")
+
+    (row,) = await deliveries.of_incident(db, incident.id)
+    found = await deliveries.find(db, row.id)
+    assert found is not None
+    assert "Cannot POST [hidden]" in found.attempts[0].error
+    assert "a redirect to https://other.example[hidden]:" in found.attempts[1].error
+    assert not [attempt for attempt in found.attempts if "s3cret" in attempt.error]
+
+
 async def test_a_later_message_waits_while_the_first_is_tried_again(
     db: Database, receiver: Receiver, working: house.Sending
 ) -> None:
@@ -212,6 +239,90 @@ async def test_a_receiver_that_is_gone_disables_its_channel_and_says_so(
     await until(audited, "it is in the audit")
 
 
+async def test_a_channel_that_is_enabled_again_is_not_told_of_what_ended_meanwhile(
+    db: Database, receiver: Receiver
+) -> None:
+    channel = await house.channel(db, receiver.url)
+    await channels.disable(db, channel.id, "maintenance")
+    incident = await house.settled_hang(db)
+    await _end(db, incident.id)
+    await blind_spells.record(db, BlindCause.DATABASE, "the database was away", 300.0)
+    await house.pass_time(db, 86400)
+    await house.planner(db).plan()
+
+    await _change(db, channel, is_enabled=True, topics=directory.USUAL_TOPICS)
+
+    assert await house.planner(db).plan() == 0
+    assert await blind_spells.to_tell(db) == []
+
+
+async def test_what_waits_on_a_channel_that_somebody_disables_is_given_up(
+    db: Database, receiver: Receiver
+) -> None:
+    channel = await house.channel(db, receiver.url)
+    incident = await house.settled_hang(db)
+    await house.planner(db).plan()
+
+    await _change(db, channel, is_enabled=False)
+
+    (row,) = await deliveries.of_incident(db, incident.id)
+    assert (row.state, row.reason) == (
+        DeliveryState.FAILED,
+        "the channel was disabled: by ada",
+    )
+
+
+async def test_a_channel_that_is_mended_is_told_of_the_hang_that_still_stands(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    receiver.answer(410)
+    channel = await house.channel(db, receiver.url)
+    over = await house.hang(db, "job000000001")
+    standing = await house.settled_hang(db)
+    await house.planner(db).plan()
+    await until(_is_given_up(db, channel), "the receiver was gone")
+    await _end(db, over.id)
+    before = len(receiver.requests)
+    receiver.answer(200)
+
+    await _change(db, channel, is_enabled=True)
+    await house.planner(db).plan()
+
+    await until(_is_delivered(db, standing), "it is told")
+    told = [request.json["data"]["incident"]["id"] for request in receiver.requests[before:]]
+    assert told == [standing.id]
+
+
+async def test_a_message_that_waits_for_its_next_try_goes_out_as_its_channel_is_mended(
+    db: Database, receiver: Receiver
+) -> None:
+    receiver.answer_in_turn(Reply(401), Reply(200))
+    channel = await house.channel(db, receiver.url)
+    await house.settled_hang(db)
+    await house.planner(db).plan()
+    async with house.sending(db, Pace(tick_s=0.05, claim_s=5.0, retry_s=1e6)):
+        await until(lambda: receiver.requests, "it was refused")
+        await until(_is_tried(db), "it waits")
+
+        await _change(db, channel)
+
+        await until(lambda: len(receiver.requests) == 2, "it is told")
+
+
+async def test_an_incident_that_cannot_be_read_keeps_no_other_from_being_told(
+    db: Database, receiver: Receiver
+) -> None:
+    await house.channel(db, receiver.url)
+    odd, other = await house.hang(db, "job000000001"), await house.hang(db, "job000000002")
+    await house.pass_time(db, 60)
+    async with db.begin() as connection:
+        spoil = text("UPDATE incidents SET verdict = verdict - 'coverage' WHERE id = :odd")
+        await connection.execute(spoil, {"odd": odd.id})
+
+    assert await house.planner(db).plan() == 1
+    assert len(await deliveries.of_incident(db, other.id)) == 1
+
+
 async def test_two_workers_send_each_message_once(db: Database, receiver: Receiver) -> None:
     await house.channel(db, receiver.url, name="one")
     await house.channel(db, receiver.url, name="two")
@@ -240,6 +351,27 @@ async def test_a_slow_receiver_delays_no_other(db: Database, receiver: Receiver)
             await house.planner(db).plan()
             await until(lambda: len(receiver.requests) == 20, "the fast one has all", 30)
             slow.go_on()
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr':DeprecationWarning")
+async def test_a_service_that_takes_longer_than_a_claim_is_told_once(
+    db: Database, receiver: Receiver
+) -> None:
+    """A mail server that answers late has the mail all the same: each try would be one more."""
+    receiver.hold()
+    url = receiver.url.replace("http:", "json:")
+    channel = await house.channel(db, "", kind=ChannelKind.APPRISE, secrets={"url": {"value": url}})
+    await house.settled_hang(db)
+    await house.planner(db).plan()
+    pace = Pace(tick_s=0.05, claim_s=1.0, retry_s=0.01)
+    async with house.sending(db, pace, frozenset({"json"})):
+        await until(lambda: receiver.requests, "it is under way")
+        await until(_is_claim_over(db, 1.0), "a usual claim has run out")
+        receiver.go_on()
+        await until(_is_all_sent(db), "it is settled")
+
+    (row,) = (await deliveries.list_page(db, channel=channel.id))[0]
+    assert (len(receiver.requests), row.tries) == (1, 1)
 
 
 async def test_a_message_claimed_by_a_server_that_was_killed_goes_out_under_the_same_id(
@@ -369,10 +501,69 @@ async def test_messages_name_the_culprits_stack_where_one_is_stored(
     assert receiver.requests[0].json["data"]["stack"] == ["train.py:88 in __getitem__"]
 
 
+async def _change(db: Database, channel: Channel, **changes: object) -> None:
+    """As somebody who presses Save does."""
+    wish = Wish(
+        name=channel.name,
+        kind=channel.kind,
+        options=channel.options,
+        secrets={},
+        topics=channel.topics,
+    )
+    changed = replace(wish, **changes)  # type: ignore[arg-type]
+    await directory.change(db, Path("/nowhere"), channel.id, changed, "ada")
+
+
+def _is_given_up(db: Database, channel: Channel) -> Callable[[], Awaitable[bool]]:
+    async def found() -> bool:
+        now = await channels.find(db, channel.id)
+        is_disabled = now is not None and not now.is_enabled
+        return is_disabled and set((await states(db)).values()) == {DeliveryState.FAILED}
+
+    return found
+
+
+def _is_delivered(db: Database, incident: Incident) -> Callable[[], Awaitable[bool]]:
+    async def found() -> bool:
+        rows = await deliveries.of_incident(db, incident.id)
+        return [row.state for row in rows] == [DeliveryState.SENT]
+
+    return found
+
+
+def _is_claim_over(db: Database, after_s: float) -> Callable[[], Awaitable[bool]]:
+    """By the database's clock."""
+    statement = text(
+        "SELECT clock_timestamp() > min(next_at) + make_interval(secs => :s) FROM deliveries"
+    )
+
+    async def found() -> bool:
+        async with db.begin() as connection:
+            return bool((await connection.execute(statement, {"s": after_s})).scalar_one())
+
+    return found
+
+
+def _is_tried(db: Database) -> Callable[[], Awaitable[bool]]:
+    async def found() -> bool:
+        rows, _ = await deliveries.list_page(db)
+        return [row.tries for row in rows] == [1]
+
+    return found
+
+
 def _is_all_sent(db: Database) -> Callable[[], Awaitable[bool]]:
     async def found() -> bool:
         rows, _ = await deliveries.list_page(db)
         return all(row.state is DeliveryState.SENT for row in rows)
+
+    return found
+
+
+def _is_sent(db: Database, tries: int) -> Callable[[], Awaitable[bool]]:
+    async def found() -> bool:
+        rows, _ = await deliveries.list_page(db)
+        return [(row.state, row.tries) for row in rows] == [(DeliveryState.SENT, tries)]
 
     return found
 

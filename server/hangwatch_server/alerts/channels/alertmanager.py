@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from hangwatch_server import texts
 from hangwatch_server.alerts.channels import answers
-from hangwatch_server.alerts.channels.base import Accepted, Kind, Outcome, Refused, TryAgain
+from hangwatch_server.alerts.channels.base import Accepted, Kind, Outcome, TryAgain
 from hangwatch_server.alerts.channels.fields import Field, host_of, is_address
 from hangwatch_server.alerts.outgoing import Outgoing
 from hangwatch_server.model.alerts import Message, Topic
@@ -66,7 +66,7 @@ class Alertmanager:
         if self._authorization:
             headers["authorization"] = self._authorization
         answer = await answers.of_request(self._outgoing.post(self._url, body, headers))
-        if isinstance(answer, (TryAgain, Refused)):
+        if isinstance(answer, TryAgain):
             return answer
         found = answers.outcome(answer)
         if isinstance(found, Accepted):

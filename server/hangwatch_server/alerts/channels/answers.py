@@ -13,13 +13,12 @@ from hangwatch_server.alerts.outgoing import Answer, UnreachableError
 _SHOWN_CHARS = 200
 
 
-async def of_request(request: Awaitable[Answer]) -> Answer | TryAgain | Refused:
-    """The answer, or what its absence means."""
+async def of_request(request: Awaitable[Answer]) -> Answer | TryAgain:
+    """The answer, or what its absence means: an address that may not be asked can be allowed, and
+    a resolver that errs for a while must cost no alert."""
     try:
         return await request
-    except NotAllowedError as error:
-        return Refused(error=str(error))
-    except UnreachableError as error:
+    except (NotAllowedError, UnreachableError) as error:
         return TryAgain(error=str(error))
 
 

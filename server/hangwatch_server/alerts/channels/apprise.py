@@ -2,7 +2,8 @@
 
 The library does its own requests, so the guard of ours cannot see where each one connects. Hence
 only services that the operator has listed are spoken to; of those that take any host, the host is
-checked before. What would make the library read files of the server is not let through.
+checked before, and no redirect is followed. What would make the library read files of the server is
+not let through, and what a job wrote can neither be markup nor call anybody.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import logging
+import re
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, TypeVarTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import unquote
 
 from hangwatch_server import texts
 from hangwatch_server.alerts.channels.base import Accepted, Kind, Outcome, Refused, TryAgain
@@ -24,6 +26,7 @@ from hangwatch_server.alerts.outgoing import Outgoing
 from hangwatch_server.model.alerts import Message, Topic
 
 TIMEOUT_S = 45.0  # a mail server answers many questions, each within the library's own 15 s
+LOOK_UP_S = 15.0  # of its host, and for the first time to load the library
 MAX_TITLE_CHARS, MAX_BODY_CHARS = 250, 8000
 HTTPS_PORT = 443
 # Services whose requests go to hosts that the library knows; every other one's host is checked.
@@ -38,6 +41,11 @@ PARAMETERS = frozenset(
         *("sound", "silent", "preview", "token", "apikey", "region", "tags", "entity", "alias"),
     }
 )
+# As the library splits an address: by `;` as well, and `#` ends nothing.
+_SPLIT = re.compile(r"[&;?#]")
+# Whatever the service reads, HTML, Markdown or its own: no tags, no links, nobody called.
+_HARMLESS = str.maketrans({"<": "\u2039", ">": "\u203a"})
+_CALLS = re.compile(r"@(?=everyone|here|all|channel)", re.IGNORECASE)
 T = TypeVar("T")
 Given = TypeVarTuple("Given")
 _threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="apprise")
@@ -85,11 +93,11 @@ class Apprise:
             )
         try:
             # In a thread as well: the first time it imports a hundred plugins.
-            service = await _in_thread(_service, self._url, self._services)
+            service = await _in_thread(service_of, self._url, self._services)
             await self._check_host(service)
-        except (BadChannelError, NotAllowedError) as error:
+        except BadChannelError as error:
             return Refused(error=str(error))
-        except NoSuchNameError as error:
+        except (NotAllowedError, NoSuchNameError) as error:
             return TryAgain(error=str(error))
         return await _notify(service, message)
 
@@ -100,20 +108,21 @@ class Apprise:
         await self._guard.addresses(str(host), int(service.port or HTTPS_PORT))
 
 
-def _service(url: str, allowed: frozenset[str]) -> Any:  # Any: a plugin of the library
+def service_of(url: str, allowed: frozenset[str]) -> Any:  # Any: a plugin of the library
     """The library's object for the address; BadChannelError for one that may not be used."""
     import apprise
 
     scheme = url.partition("://")[0].lower()
     if scheme not in allowed and scheme != "https":  # by https come addresses as services give them
         raise BadChannelError(_not_listed(scheme, allowed))
-    for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True):
+    for name in parameters(url):
         if name.lower() not in PARAMETERS:
             raise BadChannelError(
                 f"the Apprise address has the parameter '{name[:40]}', which is not let through: "
                 f"it may have {', '.join(sorted(PARAMETERS))}"
             )
-    service = apprise.Apprise.instantiate(url)
+    asset = apprise.AppriseAsset(http_redirects=False, allow_templates=False)
+    service = apprise.Apprise.instantiate(url, asset=asset)
     if service is None:
         raise BadChannelError(
             f"Apprise cannot read the address as one of {scheme}: compare it with the library's "
@@ -122,6 +131,12 @@ def _service(url: str, allowed: frozenset[str]) -> Any:  # Any: a plugin of the 
     if not schemes_of(service) & allowed:
         raise BadChannelError(_not_listed(", ".join(sorted(schemes_of(service))), allowed))
     return service
+
+
+def parameters(url: str) -> list[str]:
+    """Names of all that could be a parameter to the library, which reads addresses its own way."""
+    _, _, query = url.partition("?")
+    return [unquote(pair.partition("=")[0]).strip() for pair in _SPLIT.split(query) if pair]
 
 
 def schemes_of(service: Any) -> frozenset[str]:  # Any: a plugin of the library
@@ -147,14 +162,15 @@ async def _notify(service: Any, message: Message) -> Outcome:  # Any: a plugin o
 
 def _send(service: Any, message: Message) -> str:  # Any: a plugin of the library
     """In a thread: "" when it was taken, else what the library says of it."""
-    body = f"{message.text}\n\n{message.url}" if message.url else message.text
+    body = f"{harmless(message.text, MAX_BODY_CHARS)}\n\n{message.url}".strip()
     told = _Told()
     logger = logging.getLogger("apprise")
     logger.addHandler(told)
     try:
         is_taken = service.notify(
-            title=texts.short(texts.plain(message.title), MAX_TITLE_CHARS),
-            body=texts.short(texts.plain(body), MAX_BODY_CHARS),
+            title=harmless(message.title, MAX_TITLE_CHARS),
+            body=body,
+            body_format=body_format(service),
             notify_type=_TYPES.get(message.topic, "info"),
         )
     except Exception as error:
@@ -164,6 +180,21 @@ def _send(service: Any, message: Message) -> str:  # Any: a plugin of the librar
     finally:
         logger.removeHandler(told)
     return "" if is_taken else told.words()
+
+
+def body_format(service: Any) -> str | None:  # Any: a plugin of the library
+    """`text` where the library then sends text, or escapes it for HTML.
+
+    For services of Markdown alone it would escape underscores too, in addresses and names.
+    """
+    declared = service.notify_format
+    formats = declared if isinstance(declared, tuple) else (declared,)
+    return "text" if {"text", "html"} & {str(one.value) for one in formats} else None
+
+
+def harmless(text: str, limit: int) -> str:
+    kept = texts.plain(text).translate(_HARMLESS).replace("](", "] (")
+    return texts.short(_CALLS.sub("@\u200b", kept), limit)  # a space of no width
 
 
 class _Told(logging.Handler):
@@ -200,4 +231,5 @@ KIND = Kind(
     fields=FIELDS,
     make=_make,
     target=lambda options, secrets: secrets.get("url", "").partition("://")[0][:40],
+    takes_s=TIMEOUT_S + LOOK_UP_S,
 )

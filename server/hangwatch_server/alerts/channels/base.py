@@ -67,3 +67,5 @@ class Kind:
     fields: tuple[Field, ...]
     make: MakeSender
     target: Callable[[Mapping[str, str], Mapping[str, str]], str]  # shown on lists: no secret
+    # That one try may take where that is long: cut sooner, it could arrive and count as failed.
+    takes_s: float = 0.0

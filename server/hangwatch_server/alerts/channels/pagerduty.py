@@ -88,7 +88,7 @@ class PagerDuty:
         body = json.dumps(event | _payload(message, self._severity)).encode()
         headers = {"content-type": "application/json"}
         answer = await answers.of_request(self._outgoing.post(self._url, body, headers))
-        if isinstance(answer, (TryAgain, Refused)):
+        if isinstance(answer, TryAgain):
             return answer
         if answer.status == 400:
             told = answers.words(answer).removeprefix("the receiver answered 400")

@@ -86,10 +86,10 @@ def _details(message: Message) -> list[Json]:
     incident = message.incident
     rows: list[Json | None] = [_section(_escaped(message.text))]
     if incident is not None:
+        is_over = incident.state not in ACTIVE_INCIDENTS
         rows += [
-            _titled("Who waits for whom", _path(incident)),
-            _stack(message, incident),
-            _titled("What to do", _hints(incident)),
+            None if is_over else _titled("Who waits for whom", _path(incident)),
+            _stack(message, incident, "was" if is_over else "is"),
             _context(incident),
         ]
     rows.append(_buttons(message))
@@ -102,17 +102,12 @@ def _path(incident: Incident) -> Iterable[str]:
         yield f"rank {step.rank}: {_escaped(step.waits_in, 200)}{target}"
 
 
-def _stack(message: Message, incident: Incident) -> Json | None:
+def _stack(message: Message, incident: Incident, verb: str) -> Json | None:
     if not message.stack or not incident.verdict.culprits:
         return None
     first = incident.verdict.culprits[0]
     block = slack_text.code(message.stack, MAX_SECTION_CHARS - 100)
-    return _section(f"*Rank {first.rank} is at*\n{block}")
-
-
-def _hints(incident: Incident) -> Iterable[str]:
-    for hint in incident.verdict.hints[:3]:
-        yield f"• {_escaped(hint, 600)}"
+    return _section(f"*Rank {first.rank} {verb} at*\n{block}")
 
 
 def _context(incident: Incident) -> Json:

@@ -75,6 +75,11 @@ _NOT_EDITABLE = ("message_not_found", "cant_update_message", "edit_window_closed
 _NO_THREAD = ("thread_not_found", "message_not_found")
 
 
+# Said once more, while the first message shows how things stand: a reminder, or an opening that
+# somebody had sent again, perhaps after the end.
+_ANEW = (Topic.REMINDER, Topic.OPENED)
+
+
 class SlackBot:
     """Posts, edits and replies."""
 
@@ -88,7 +93,7 @@ class SlackBot:
         if not thread:
             return await self._first(message)
         place, _, first = thread.partition("/")
-        if message.topic is not Topic.REMINDER:
+        if message.topic not in _ANEW:
             # Editing again is harmless, so an attempt that failed half-way is simply repeated.
             edited = await self._edit(message, place, first)
             if isinstance(edited, (TryAgain, Refused)):
@@ -111,7 +116,7 @@ class SlackBot:
 
     async def _reply(self, message: Message, place: str, first: str) -> Outcome:
         where: slack_blocks.Json = {"channel": place, "thread_ts": first}
-        if message.topic is Topic.REMINDER:
+        if message.topic in _ANEW:
             where["reply_broadcast"] = True  # a thread alone would remind nobody
         said = await self._call("chat.postMessage", message, where, is_reply=True)
         if not isinstance(said, _Said):
@@ -137,7 +142,7 @@ class SlackBot:
         }
         url, sent = f"{self._api_url}/{method}", json.dumps(body).encode()
         answer = await answers.of_request(self._outgoing.post(url, sent, headers))
-        if isinstance(answer, (TryAgain, Refused)):
+        if isinstance(answer, TryAgain):
             return answer
         return _Said.read(answer) or _unexpected(answer)
 

@@ -56,7 +56,7 @@ class SlackWebhook:
         if isinstance(answer, Answer) and answer.text.strip() in _UNREADABLE:
             # An alert without its looks is better than none.
             answer = await self._post(slack_blocks.plain(message, self._mention))
-        if isinstance(answer, (TryAgain, Refused)):
+        if isinstance(answer, TryAgain):
             return answer
         told = _WORDS.get(answer.text.strip())
         if told is None or answer.is_accepted:
@@ -65,7 +65,7 @@ class SlackWebhook:
             return Refused(error=told, status=410, is_gone=True)
         return TryAgain(error=told, status=answer.status, after_s=answers.after_s(answer))
 
-    async def _post(self, body: slack_blocks.Json) -> Answer | TryAgain | Refused:
+    async def _post(self, body: slack_blocks.Json) -> Answer | TryAgain:
         sent = json.dumps(body).encode()
         headers = {"content-type": "application/json"}
         return await answers.of_request(self._outgoing.post(self._url, sent, headers))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from hangwatch_server.alerts.channels import answers, payload
-from hangwatch_server.alerts.channels.base import Kind, Outcome, Refused, TryAgain
+from hangwatch_server.alerts.channels.base import Kind, Outcome, TryAgain
 from hangwatch_server.alerts.channels.fields import (
     Field,
     host_of,
@@ -90,7 +90,7 @@ class Webhook:
         if self._authorization:
             headers["authorization"] = self._authorization
         answer = await answers.of_request(self._outgoing.post(self._url, body, headers))
-        return answer if isinstance(answer, (TryAgain, Refused)) else answers.outcome(answer)
+        return answer if isinstance(answer, TryAgain) else answers.outcome(answer)
 
 
 def signatures(keys: list[bytes], message_id: str, at: int, body: bytes) -> str:

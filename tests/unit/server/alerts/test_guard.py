@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -13,12 +15,14 @@ from hangwatch_server.alerts.guard import (
     NotAllowedError,
     is_public,
     read_allowed,
+    resolve,
 )
 from hangwatch_server.errors import HangwatchError
 
 pytestmark = pytest.mark.anyio
 
 INSIDE = [
+    "168.63.129.16",  # public by number, and Azure's own
     "0.0.0.0",  # noqa: S104  (an address to refuse)
     "10.1.2.3",
     "100.64.0.1",  # carriers' NAT
@@ -117,10 +121,29 @@ async def test_a_name_without_address_may_have_one_later() -> None:
 
 
 def test_behind_a_proxy_written_addresses_are_still_checked() -> None:
-    for host in ("127.0.0.1", "[::1]", "169.254.169.254"):
+    for host in (
+        *("127.0.0.1", "[::1]", "169.254.169.254", "127.1", "2130706433", "0x7f000001"),
+        *("0177.0.0.1", "localhost", "Localhost.", "a.localhost", "[::ffff:10.0.0.1]"),
+    ):
         with pytest.raises(NotAllowedError):
             resolving().check_literal(host)
-    resolving().check_literal("hooks.slack.com")
+    for host in ("hooks.slack.com", "1.1.1.1", "cafe", "300.1.1.1.1"):
+        resolving().check_literal(host)
+
+
+async def test_a_resolver_that_does_not_answer_keeps_no_other_work_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Detection judges in the loop's own threads, of which there are few."""
+    is_back = threading.Event()
+    monkeypatch.setattr("socket.getaddrinfo", lambda *given, **options: is_back.wait(30) and [])
+    looking_up = [asyncio.create_task(resolve("away.example", 443)) for _ in range(64)]
+    try:
+        async with asyncio.timeout(10):
+            assert await asyncio.to_thread(lambda: "judged") == "judged"
+    finally:
+        is_back.set()
+        await asyncio.gather(*looking_up)
 
 
 @pytest.mark.parametrize("text", ["10.0.0.0/33", "10.0.0.1/8", "300.1.1.1", "fe80::/200"])

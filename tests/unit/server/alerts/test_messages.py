@@ -30,15 +30,16 @@ def test_the_title_of_a_hang_begins_with_its_culprit() -> None:
         "Job gpt-7b, attempt 1, 8 ranks.",
         support.incident().summary,
         "Waiting: ranks 0-4,6-7.",
-        "Look at the storage that rank 5 reads its samples from.",
+        "• Look at the storage that rank 5 reads its samples from.",
     ]
     assert message.url == f"{BASE}/incidents/{support.incident().id}"
 
 
 def test_a_reminder_says_for_how_long_it_has_stood() -> None:
-    title = of(Topic.REMINDER, support.incident()).title
+    message = of(Topic.REMINDER, support.incident())
 
-    assert title.startswith("Still stuck after 20 min 00 s: Rank 5 (node-b, pid 812) never")
+    assert message.title.startswith("Still stuck after 20 min 00 s: Rank 5 (node-b, pid 812) never")
+    assert "As it was found: Rank 5" in message.text  # "7 ranks have waited 12 s" is of that moment
 
 
 def test_an_acknowledgement_names_who_and_what_they_said() -> None:
@@ -105,8 +106,8 @@ def test_blindness_and_sight_are_told_with_their_length() -> None:
         "Hangwatch is blind: no agent is heard"
     )
     assert messages.of_spell(Topic.SIGHTED, over, BASE, NOW).title == (
-        "Hangwatch sees again after 12 min 00 s: no agent is heard"
+        "Hangwatch sees again: it was blind for 12 min 00 s"
     )
-    assert messages.of_spell(Topic.BLIND, over, BASE, NOW).title == (
-        "Hangwatch was blind for 12 min 00 s: no agent is heard"
+    assert messages.of_spell(Topic.SIGHTED, over, BASE, NOW).text.startswith(
+        "What it was: no agent is heard."
     )

@@ -53,7 +53,7 @@ def test_no_agent_while_jobs_ran_is_said_once_for_all_jobs() -> None:
 
 def test_a_job_of_which_too_few_ranks_report_is_out_of_sight() -> None:
     assert found(replace(FINE, jobs=(ALONE,))) == [
-        (BlindCause.COVERAGE, "2 of 8 ranks of gpt-7b report")
+        (BlindCause.COVERAGE, "only 2 of 8 ranks of gpt-7b report")
     ]
 
 

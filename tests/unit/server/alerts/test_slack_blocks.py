@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.support import alerts
 
 from hangwatch_server import model
+from hangwatch_server.alerts import messages
 from hangwatch_server.alerts.channels import BadChannelError, slack_blocks, slack_text
 from hangwatch_server.model.alerts import Topic
 
@@ -65,13 +66,26 @@ def test_the_first_line_is_the_title_with_its_mark() -> None:
     assert body["blocks"][0]["text"]["text"] == body["text"]
 
 
-def test_path_stack_and_hints_of_the_culprit_are_told() -> None:
+def test_path_and_stack_of_the_culprit_are_told() -> None:
     told = json.dumps(slack_blocks.whole(alerts.message(Topic.OPENED)))
 
     assert "rank 0: dp-1 all_reduce #29 for rank 5" in told
     assert "*Rank 5 is at*" in told
     assert "train.py:88 in __getitem__" in told
-    assert "Look at the storage" in told
+
+
+def test_what_to_do_is_told_once() -> None:
+    at = alerts.OPENED
+    message = messages.of_incident(Topic.OPENED, alerts.incident(), "https://hangwatch", at)
+
+    assert json.dumps(slack_blocks.whole(message)).count("Look at the storage") == 1
+
+
+def test_of_what_is_over_nobody_waits_any_more() -> None:
+    told = json.dumps(slack_blocks.whole(alerts.message(Topic.RESOLVED)))
+
+    assert "*Rank 5 was at*" in told
+    assert "Who waits" not in told
 
 
 def buttons(topic: Topic) -> dict[str, str]:

@@ -11,14 +11,16 @@ from pydantic import Field, StringConstraints, field_validator
 
 from hangwatch_server.alerts import channels, directory
 from hangwatch_server.alerts.directory import Trial, Wish
-from hangwatch_server.api import deps, examples, examples_channels, paging
+from hangwatch_server.api import deps, examples, examples_channels, once, paging
 from hangwatch_server.api.documents import Body, Name
 from hangwatch_server.api.silences import NewMatcher
 from hangwatch_server.db import channels as channel_rows
 from hangwatch_server.model.alerts import Channel, ChannelKind, Matcher, Topic
 from hangwatch_server.settings.address import url_of
 
-router = APIRouter(prefix="/channels", tags=["alerts"], dependencies=[deps.OPERATE])
+router = APIRouter(
+    prefix="/channels", tags=["alerts"], dependencies=[deps.OPERATE], route_class=once.OnceRoute
+)
 
 _Text = Annotated[str, StringConstraints(max_length=2000)]
 _Key = Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,40}$")]
@@ -127,6 +129,7 @@ async def list_kinds() -> tuple[KindRow, ...]:
 @router.post(
     "",
     status_code=201,
+    dependencies=[once.KEY],
     summary="Create a channel",
     responses=examples.of(examples_channels.CHANNEL, status=201),
 )
@@ -172,6 +175,7 @@ async def delete_channel(house: deps.House, caller: deps.Admin, channel_id: str)
 
 @router.post(
     "/{channel_id}/test",
+    dependencies=[once.KEY],
     summary="Send one test message now; 200 also where it was not accepted",
     responses=examples.of(examples_channels.TRIAL),
 )

@@ -7,12 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from hangwatch_server.alerts import people
-from hangwatch_server.api import deps, examples, examples_alerts, paging
+from hangwatch_server.api import deps, examples, examples_alerts, once, paging
 from hangwatch_server.db import deliveries as delivery_rows
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model.alerts import Delivery, DeliveryState, DeliverySummary
 
-router = APIRouter(prefix="/deliveries", tags=["alerts"], dependencies=[deps.READ])
+router = APIRouter(
+    prefix="/deliveries", tags=["alerts"], dependencies=[deps.READ], route_class=once.OnceRoute
+)
 
 
 @router.get(
@@ -58,6 +60,7 @@ async def delivery(house: deps.House, delivery_id: str) -> Delivery:
 @router.post(
     "/{delivery_id}/redeliver",
     status_code=202,
+    dependencies=[once.KEY],
     summary="Send it again, with the same id",
     responses=examples.of(examples_alerts.DELIVERY, status=202),
 )

@@ -10,11 +10,13 @@ from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from hangwatch_server import durations
 from hangwatch_server.alerts import people
-from hangwatch_server.api import deps, documents, examples, examples_alerts, paging
+from hangwatch_server.api import deps, documents, examples, examples_alerts, once, paging
 from hangwatch_server.db import silences as silence_rows
 from hangwatch_server.model.alerts import Matcher, MatchField, Repeat, Silence
 
-router = APIRouter(prefix="/silences", tags=["alerts"], dependencies=[deps.READ])
+router = APIRouter(
+    prefix="/silences", tags=["alerts"], dependencies=[deps.READ], route_class=once.OnceRoute
+)
 Pattern = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=documents.NO_NUL)]
 
 
@@ -74,6 +76,7 @@ async def list_silences(
 @router.post(
     "",
     status_code=201,
+    dependencies=[once.KEY],
     summary="Hold back alarms of what matches, now or at planned times",
     responses=examples.of(examples_alerts.SILENCE, status=201),
 )

@@ -615,7 +615,7 @@ async def test_deliveries_go_with_their_incident_and_notices_by_their_age(
     await blind_spells.record(db, *spell)
     channel = (await channels.list_all(db))[0]
     await channels.change(
-        db, replace(channel, topics=(Topic.BLIND,)), await channels.secrets(db, channel.id)
+        db, replace(channel, topics=(Topic.SIGHTED,)), await channels.secrets(db, channel.id)
     )
     await house.planner(db).plan()
     await until(lambda: len(receiver.requests) == 2, "the notice is told")

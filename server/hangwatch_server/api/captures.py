@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from hangwatch_server import durations, model, ranges
-from hangwatch_server.api import deps, documents, examples, fields, once, openapi, paging
+from hangwatch_server.api import deps, documents, examples, fields, once, paging
 from hangwatch_server.db import audit
 
 LONGEST_WAIT_S = 120
@@ -126,7 +126,7 @@ async def capture_chrome_trace(
 @router.get(
     "/captures/{capture_id}",
     summary="One capture and its parts; `wait` returns when it is finished",
-    responses=examples.of(examples.CAPTURE) | openapi.TOO_MANY,
+    responses=examples.of(examples.CAPTURE),
 )
 async def capture(
     house: deps.House,

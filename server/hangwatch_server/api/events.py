@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from hangwatch_server import security
-from hangwatch_server.api import deps, examples, openapi
+from hangwatch_server.api import deps, examples
 from hangwatch_server.security import bound
 
 # A stream ends now and then, and the browser opens another: so a revoked token does not listen on.
@@ -44,8 +44,7 @@ async def _own(
     summary="Server-sent events: which job, incident, capture or node changed",
     responses=examples.text(
         'event: job\ndata: {"job": "b3f1c07a9d24"}\n', media_type="text/event-stream"
-    )
-    | openapi.TOO_MANY,
+    ),
 )
 @security.for_bound_callers
 async def events(

@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 
 from hangwatch_server import durations, model, security
-from hangwatch_server.api import deps, documents, examples, fields, once, openapi, paging, plain
+from hangwatch_server.api import deps, documents, examples, fields, once, paging, plain
 from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.db import moments as moment_rows
@@ -138,7 +138,7 @@ async def incident_path(
     summary="Everything known of an incident as one zip file",
     response_class=StreamingResponse,
     dependencies=[deps.BUNDLE_PLACE],
-    responses={200: {"content": {"application/zip": {}}}, **openapi.TOO_MANY},
+    responses={200: {"content": {"application/zip": {}}}},
 )
 async def incident_bundle(house: deps.House, incident_id: str) -> StreamingResponse:
     return await bundles.response(house, await _find(house, incident_id))

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from hangwatch_server import durations, model, patterns, security
-from hangwatch_server.api import deps, examples, fields, openapi, paging, plain
+from hangwatch_server.api import deps, examples, fields, paging, plain
 from hangwatch_server.db import audit
 from hangwatch_server.db import jobs as job_rows
 from hangwatch_server.errors import ConflictError, NotFoundError
@@ -90,7 +90,7 @@ async def timeline(house: deps.House, job_id: str) -> tuple[model.TimelinePoint,
 @router.post(
     "/{job_id}/hold",
     summary="Wait until the evidence of a hang is stored, or time is up",
-    responses=examples.of(examples.HOLD) | openapi.TOO_MANY,
+    responses=examples.of(examples.HOLD),
 )
 async def hold(
     house: deps.House,

@@ -25,7 +25,7 @@ def error(description: str) -> dict[str, Any]:
 NOT_UNDERSTOOD: Responses = {400: error("The request is not understood at all.")}
 TOO_MANY: Responses = {
     429: {
-        **error("The caller, or all callers together, have too many of these calls open."),
+        **error("Too many wrong tokens of one address, or too many such calls are open."),
         "headers": {
             "Retry-After": {
                 "description": "Seconds until it is worth asking again.",
@@ -40,13 +40,14 @@ ERRORS: Responses = {
     403: error("The token's scopes do not allow it."),
     404: error("Not known here."),
     422: error("A part of the request cannot be read."),
+    **TOO_MANY,
     503: error("The database is away."),
 }
 
 
 def needs_token() -> Responses:
     """The refusals of a call that asks for a scope."""
-    return {status: ERRORS[status] for status in (401, 403)}
+    return {status: ERRORS[status] for status in (401, 403, 429)}
 
 
 _TOO_LARGE = {"description": "A body beyond what the call reads."}

@@ -126,7 +126,7 @@ def test_a_key_that_we_do_not_know_is_refused(admin: httpx.Client) -> None:
 def test_every_answer_has_the_security_headers(admin: httpx.Client, path: str) -> None:
     headers = admin.get(path).headers
 
-    assert "default-src 'self'" in headers["content-security-policy"]
+    assert "default-src 'none'" in headers["content-security-policy"]
     assert "unsafe" not in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["x-frame-options"] == "DENY"

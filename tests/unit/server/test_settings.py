@@ -26,4 +26,10 @@ def test_every_setting_says_what_it_does_and_why_it_has_its_default() -> None:
 def test_secrets_are_marked() -> None:
     marked = {item.name for item in dataclasses.fields(ServerSettings) if item.metadata["secret"]}
 
-    assert marked == {"database_url", "bootstrap_token", "heartbeat_url", "outgoing_proxy"}
+    assert marked == {
+        "bootstrap_token",
+        "database_url",
+        "heartbeat_url",
+        "oidc_client_secret",
+        "outgoing_proxy",
+    }

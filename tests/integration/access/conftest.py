@@ -49,7 +49,7 @@ def server(database: str, _provider: IdentityProvider) -> Iterator[RunningServer
         "HANGWATCH_PROXY_USER_HEADER": "X-Forwarded-User",
         "HANGWATCH_PROXY_GROUPS_HEADER": "X-Forwarded-Groups",
         "HANGWATCH_FAILURES_PER_MINUTE": "5",
-        "HANGWATCH_CAPTURES_PER_MINUTE": "2",
+        "HANGWATCH_CAPTURES_PER_MINUTE": "10",
     }
     with (
         postgres.data_folder() as folder,

@@ -25,7 +25,7 @@ from hangwatch_server.db.engine import Database
 from hangwatch_server.demo import stage
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import IncidentState
-from hangwatch_server.security import Authenticator
+from hangwatch_server.security import Authenticator, TokenRequest
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 JOB = job_id(synthetic.KEY)
@@ -80,7 +80,9 @@ async def test_incident_survives_a_killed_server_and_no_second_one_is_opened(
     port = stage.free_port()
     stream = f"ws://127.0.0.1:{port}/api/v1/agent/stream"
     job = synthetic.Job(time.monotonic, odd_op="broadcast")
-    _, token = await Authenticator(db).create("agent", ["agent"], node="node-a")
+    _, token = await Authenticator(db).create(
+        TokenRequest(name="agent", scopes=("agent",), node="node-a")
+    )
 
     with process(database_url, port, str(tmp_path)):
         await until(lambda: _up(port), bool)

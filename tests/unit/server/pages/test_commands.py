@@ -9,7 +9,7 @@ from tests.web import making, moments, scenes
 
 from hangwatch_server import model
 from hangwatch_server.pages import commands
-from hangwatch_server.pages.login import is_local
+from hangwatch_server.pages.login_form import is_local
 
 
 def test_a_hostile_node_name_stays_one_argument() -> None:

@@ -14,21 +14,25 @@ import re
 MARK = "[redacted]"
 MAX_CHARS = 20_000  # longer texts are cut before: nothing that is sent is as long
 
+# A whole word, read once and never given back: jobs choose these texts, and a pattern that tried
+# each part of a long word again would take hours over one of them.
+_LETTER = r"[A-Za-z0-9_.\-]"
 _NAME = (
-    r"(?:[A-Za-z0-9_.\-]*(?:passw(?:or)?d|passphrase|secret|credential|api[_-]?key|access[_-]?key"
-    r"|private[_-]?key|auth[_-]?token|access[_-]?token|authorization)[A-Za-z0-9_.\-]*"
-    r"|[A-Za-z0-9_.\-]*[_-](?:token|pwd|key)|token|pwd)"
+    rf"(?<!{_LETTER})(?i:(?={_LETTER}*(?:passw(?:or)?d|passphrase|secret|credential|api[_-]?key"
+    r"|access[_-]?key|private[_-]?key|auth[_-]?token|access[_-]?token|authorization)"
+    rf"|{_LETTER}*(?<![A-Za-z0-9])(?:token|pwd)(?!{_LETTER})|{_LETTER}*[_-]key(?!{_LETTER})))"
+    rf"{_LETTER}++"
 )
 # By what comes before it: group 1 stays, the rest of the match goes.
 _AFTER = (
     # scheme://user:password@host, also without a user
     r"([A-Za-z][A-Za-z0-9+.\-]{0,30}://)[^\s/@\"'<>]{1,300}@",
     # --token X, --password=X, -Dapi.key=X
-    rf"(--?(?i:{_NAME})[= ])\s*(?!-)[^\s\"']+",
+    rf"((?=-){_NAME}[= ])\s*(?!-)[^\s\"']+",
     # WANDB_API_KEY=X as in an environment: capitals, nothing between
-    rf"((?<![A-Za-z0-9_])(?=[A-Z0-9_]{{3,80}}=)(?i:{_NAME})=)[^\s\"']+",
+    rf"((?=[A-Z0-9_]{{3,80}}=){_NAME}=)[^\s\"']+",
     # api_key = "X", "password": "X", token='X': a text that a name of a secret is given
-    rf"((?<![A-Za-z0-9_])(?i:{_NAME})[\"']?\s*(?:[:=]|=>)\s*[rbfuRBFU]{{0,2}}[\"'])"
+    rf"({_NAME}[\"']?\s*(?:[:=]|=>)\s*[rbfuRBFU]{{0,2}}[\"'])"
     r"[^\"']{1,2000}",
     # Authorization: Bearer X
     r"((?i:\bbearer|\bbasic)\s+)[A-Za-z0-9._~+/=\-]{8,}",
@@ -54,7 +58,7 @@ _ALONE = (
     r"\bya29\.[A-Za-z0-9_\-]{20,}",
     r"\bpypi-[A-Za-z0-9_\-]{30,}",
     r"\bhw_[0-9a-f]{8}_[A-Za-z0-9_\-]{20,}",
-    r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*",
+    r"\beyJ[A-Za-z0-9_\-]{8,2000}\.[A-Za-z0-9_\-]{8,9000}\.[A-Za-z0-9_\-]*",
 )
 _PATTERNS = tuple(
     (re.compile(pattern, re.DOTALL), replacement)

@@ -100,8 +100,9 @@ def test_doing_it_twice_changes_nothing_more(given_text: str) -> None:
 @pytest.mark.parametrize(
     "hostile",
     ["a_key_" * 3000, "--" * 9000, "://" * 6000, "token=" * 3000, "-" * 19000, 'pwd:"' * 4000,
-     "eyJ" * 6000, "A" * 19000 + "=", "basic " * 3000],
-    ids=lambda text: text[:8],
+     "eyJ" * 6000, "A" * 19000 + "=", "basic " * 3000, "api_key." * 2400, "--key" * 3900,
+     "-" * 19000 + "key", "a." * 9900 + "key", "authorization-" * 1400, "-eyJ" * 4900],
+    ids=lambda text: f"{text[:8]}…{text[-4:]}",
 )  # fmt: skip
 def test_a_hostile_text_is_read_to_its_end(hostile: str) -> None:
     assert len(redaction.text(hostile)) <= 2 * redaction.MAX_CHARS * len(MARK)

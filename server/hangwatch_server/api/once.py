@@ -19,7 +19,7 @@ from fastapi import Depends, Header, Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from hangwatch_server import logs
+from hangwatch_server import logs, security
 from hangwatch_server.api import deps
 from hangwatch_server.db import idempotency
 from hangwatch_server.db.engine import Database
@@ -29,7 +29,6 @@ from hangwatch_server.errors import (
     DatabaseError,
     KeyReusedError,
 )
-from hangwatch_server.security import sessions
 
 REPLAYED = "idempotency-replayed"
 WAIT_S = 10.0  # for the first request; whoever waits longer is told to come again
@@ -175,13 +174,9 @@ async def _release(request: Request) -> None:
 
 
 def _caller(request: Request) -> str:
-    """Whoever shows another credential is another caller, also under the same name."""
-    shown = (
-        request.state.caller.name,
-        request.headers.get("authorization", ""),
-        request.cookies.get(sessions.COOKIE, ""),
-    )
-    return _hash(*(text.encode() for text in shown))
+    """Whoever was let in, by the token or as the person; a name alone may be another's too."""
+    caller: security.Caller = request.state.caller
+    return _hash(caller.id.encode())
 
 
 async def _fingerprint(request: Request) -> str:

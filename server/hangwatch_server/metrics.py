@@ -36,7 +36,7 @@ credentials_refused = Counter(
 )
 connections_refused = Counter(
     "hangwatch_connections_refused_total",
-    "Connections closed for a request that was too large or came too slowly, by status.",
+    "Connections closed for a request too large or too slow, by status, or an unread answer.",
     ["status"],
     registry=registry,
 )

@@ -1,8 +1,10 @@
 """HTTP as uvicorn speaks it, with the bounds that it lacks: on the head of a request, in bytes and
-in seconds, and on the time that a whole request takes to arrive.
+in seconds, on the time that a whole request takes to arrive, and on that in which its answer must
+be read.
 
-Without them a peer that sends half a head and then nothing holds its connection for ever, and one
-that never ends its head fills the memory. The limits are far beyond what any browser or client of
+Without them a peer that sends half a head and then nothing holds its connection for ever, one that
+never ends its head fills the memory, and one that reads no more of its answer keeps the place of
+whoever could be served instead. The limits are far beyond what any browser or client of
 ours needs; a proxy in front has its own, and usually closer ones.
 """
 
@@ -17,6 +19,7 @@ from hangwatch_server import logs, metrics
 MAX_HEAD_BYTES = 64 * 1024
 HEAD_S = 10.0
 MESSAGE_S = 300.0  # 64 MiB of files at 0.2 MB/s
+UNREAD_S = 60.0  # 64 KiB of an answer wait for a peer: one that is asleep, or gone without a word
 _log = logs.get()
 
 
@@ -26,6 +29,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _is_in_head = True
     _head_bytes = 0
     _deadline: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)  # type: ignore[arg-type]  # as asyncio declares it
@@ -33,7 +37,16 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel()
+        self._cancel_unread()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(UNREAD_S, self._give_up)
+
+    def resume_writing(self) -> None:
+        self._cancel_unread()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         if self._is_in_head:
@@ -58,6 +71,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         self._cancel()  # from here on `ingest` has its own limits
+        self._cancel_unread()
         super().handle_websocket_upgrade()
 
     def _expect(self, within_s: float, why: str) -> None:
@@ -68,6 +82,18 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+    def _cancel_unread(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+    def _give_up(self) -> None:
+        """At once: what is left unread would be waited for by a close in good order."""
+        metrics.connections_refused.labels(status="unread").inc()
+        client = self.client and self.client[0]
+        _log.info("connection_given_up", client=client, why="its peer does not read the answer")
+        self.transport.abort()
 
     def _refuse(self, status: int, phrase: str, why: str) -> None:
         self._cancel()

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import select
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import uvicorn
 from fastapi import FastAPI, Request
+from fastapi.responses import StreamingResponse
 from tests.support import raw_http, waiting
 
 from hangwatch_server import protocol
 from hangwatch_server.api import envelope, problems
+from hangwatch_server.pages.held import HeldResponse
+from hangwatch_server.quotas import Quota
 
 pytestmark = pytest.mark.integration
 
 HOST = b"Host: 127.0.0.1\r\n"
+QUOTA = Quota("endless answers", each=1, most=1)
 POST = b"POST /echo HTTP/1.1\r\n" + HOST + b"Content-Length: 10\r\n\r\n"
 
 
@@ -27,6 +32,7 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A server that waits for half a second instead of ten and more."""
     monkeypatch.setattr(protocol, "HEAD_S", 0.5)
     monkeypatch.setattr(protocol, "MESSAGE_S", 2.0)
+    monkeypatch.setattr(protocol, "UNREAD_S", 0.5, raising=False)
     monkeypatch.setattr(envelope, "BODY_IDLE_S", 0.5)
     app = FastAPI()
 
@@ -38,11 +44,21 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     async def deaf() -> str:
         return "answered without having listened"
 
+    @app.get("/endless")
+    async def endless() -> StreamingResponse:
+        return HeldResponse(QUOTA.place("ada"), _pieces(), media_type="text/plain", headers={})
+
     problems.install(app)
     app.add_middleware(envelope.Envelope)
     config = uvicorn.Config(app, http=protocol.BoundedProtocol, lifespan="off", log_config=None)
     with _served(config) as address:
         yield address
+
+
+async def _pieces() -> AsyncIterator[bytes]:
+    while True:
+        await asyncio.sleep(0)  # as whoever asks a database would let others have their turn
+        yield b"x" * 65536
 
 
 @contextlib.contextmanager
@@ -126,3 +142,19 @@ def test_pipelined_requests_are_all_answered(url: str) -> None:
         line.sendall((POST + b"0123456789") * 3)
 
         assert raw_http.statuses(raw_http.received(line, 0.3)) == [200, 200, 200]
+
+
+def test_who_does_not_read_an_answer_holds_no_place_for_ever(url: str) -> None:
+    with raw_http.connected(url) as line:
+        line.sendall(b"GET /endless HTTP/1.1\r\n" + HOST + b"\r\n")
+        waiting.until(lambda: QUOTA.taken == 1, 20, "the answer has begun")
+
+        waiting.until(lambda: QUOTA.taken == 0, 20, "the server has given it up")
+
+
+def test_who_goes_in_the_midst_of_an_answer_gives_the_place_back(url: str) -> None:
+    with raw_http.connected(url) as line:
+        line.sendall(b"GET /endless HTTP/1.1\r\n" + HOST + b"\r\n")
+        line.recv(1024)
+
+    waiting.until(lambda: QUOTA.taken == 0, 20, "the place is free")

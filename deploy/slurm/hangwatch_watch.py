@@ -200,7 +200,8 @@ def main() -> None:
         watch = Watch(asked, this_run(os.environ))
     except slurm.Failure as error:
         slurm.fail(f"scontrol does not answer: {error}")
-    while True:
+    script = os.getppid()
+    while os.getppid() == script:  # Slurm need not end what a job script has left behind
         try:
             if watch.look(time.monotonic()):
                 return

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import psutil
 import pytest
+from tests.support import waiting
 
 FOLDER = Path(__file__).resolve().parents[3] / "deploy" / "slurm"
 
@@ -102,3 +107,27 @@ def test_reason_of_a_drain_is_one_short_line(action: ModuleType) -> None:
 
 def test_job_named_without_a_number_is_left_alone(action: ModuleType) -> None:
     assert action.running_job({"job_name": "gpt-7b", "culprit_nodes": ["n2"]}) == ""
+
+
+def test_a_watcher_ends_with_the_job_script_that_began_it(tmp_path: Path) -> None:
+    """Slurm kills what a step has left only where it tracks processes by cgroup."""
+    asked = tmp_path / "asked"
+    for name, words in (("hangwatch", f"touch {asked}"), ("scontrol", "echo n1")):
+        command = tmp_path / name
+        command.write_text(f"#!/bin/sh\n{words}\n")
+        command.chmod(0o755)
+    watcher = f"{sys.executable} {FOLDER / 'hangwatch_watch.py'} --every 0.1 >/dev/null 2>&1 &"
+    environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_ID": "7"}
+
+    with subprocess.Popen(
+        ["/bin/sh", "-c", f"{watcher} echo $!; read until_the_end"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environ,
+    ) as script:
+        assert script.stdout is not None
+        pid = int(script.stdout.readline())
+        waiting.until(asked.exists, 60, "the watcher asks")
+
+    waiting.until(lambda: not psutil.pid_exists(pid), 60, "the watcher ends")

@@ -15,6 +15,7 @@ never more often than --max-requeues, and never excludes a node outside the job.
 from __future__ import annotations
 
 import argparse
+import calendar
 import json
 import os
 import signal
@@ -27,7 +28,6 @@ from typing import Any
 
 import hangwatch_slurm as slurm
 
-HUNG = 1  # exit code of `hangwatch check`: hung or failed
 # A failed rank takes its job down within seconds; what still stands after this stands for good.
 FAILED_FOR_S = 60.0
 # Longer than the server's own action waits: once requeued, a job's hang is over and not acted on.
@@ -42,6 +42,7 @@ class Run:
     number: str
     restarts: int
     nodes: tuple[str, ...]
+    begun_at: str = ""  # local time as Slurm and `localtime` write it, in order as text
 
 
 @dataclass(frozen=True)
@@ -80,9 +81,14 @@ def advice(found: Plan, *, has_leave: bool) -> str:
     return f"requeues{found.without}: {found.why}"
 
 
-def is_of_this_run(verdict: Mapping[str, Any], run: Run) -> bool:
-    """Right after a requeue the newest verdict is still about the run that was stopped."""
-    return bool(verdict["attempt"] > run.restarts)
+def localtime(text: str) -> str:
+    """A time of the API, in UTC, as Slurm writes it."""
+    at_s = calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S"))
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(at_s))
+
+
+def is_bad(verdict: Mapping[str, Any]) -> bool:
+    return verdict["state"] in ("hung", "failed")
 
 
 def this_run(environ: Mapping[str, str]) -> Run:
@@ -91,7 +97,8 @@ def this_run(environ: Mapping[str, str]) -> Run:
         slurm.fail("this is no Slurm job: SLURM_JOB_ID is not set; start it in a job script")
     restarts = environ.get("SLURM_RESTART_COUNT", "")
     nodes = slurm.hosts(environ.get("SLURM_JOB_NODELIST", ""))
-    return Run(number, int(restarts) if restarts.isdigit() else 0, tuple(nodes))
+    begun_at = slurm.job(number).get("StartTime", "")
+    return Run(number, int(restarts) if restarts.isdigit() else 0, tuple(nodes), begun_at)
 
 
 def is_current(run: Run) -> bool:
@@ -107,11 +114,12 @@ class Watch:
         self._options, self._run = options, run
         self._told = ""  # incident, or trouble, that was told of last
         self._since_s: float | None = None  # hung, or failed, without a break
+        self._attempt_before = 0  # the newest attempt of the runs before this one
 
     def look(self, now_s: float) -> bool:
         """Ask once and act on the answer; whether there is nothing left to watch."""
         verdict = self._verdict()
-        if verdict is None or not is_of_this_run(verdict, self._run):
+        if verdict is None or not self.is_of_this_run(verdict) or not is_bad(verdict):
             self._since_s = None
             return False
         if self._since_s is None:
@@ -126,6 +134,16 @@ class Watch:
         needed_s = FAILED_FOR_S if verdict["state"] == "failed" else self._options.after
         return may_act and now_s - self._since_s >= needed_s and self._act(found)
 
+    def is_of_this_run(self, verdict: Mapping[str, Any]) -> bool:
+        """Right after a requeue the newest verdict is still about the run that was stopped.
+
+        A run may have had several attempts, as torchrun restarts its workers, or none. What was so
+        before this run began tells which attempt is the other's, whatever is found out of it later.
+        """
+        if self._run.restarts and localtime(verdict["since"]) < self._run.begun_at:
+            self._attempt_before = max(self._attempt_before, verdict["attempt"])
+        return bool(verdict["attempt"] > self._attempt_before)
+
     def tell(self, about: str, *lines: str) -> None:
         """Say it once, until something else is said."""
         if about != self._told:
@@ -134,7 +152,7 @@ class Watch:
                 slurm.say(line)
 
     def _verdict(self) -> dict[str, Any] | None:
-        """That of a job which is hung or failed, else None."""
+        """The newest; None while there is none, or no server that says it."""
         done = subprocess.run(
             ["hangwatch", "check", "--json", "--", self._options.job],
             capture_output=True,
@@ -142,7 +160,7 @@ class Watch:
             timeout=slurm.COMMAND_S,
             check=False,
         )
-        if done.returncode != HUNG:
+        if not done.stdout.strip():
             if done.stderr:
                 self.tell(done.stderr, done.stderr.strip().removeprefix("hangwatch: "))
             return None

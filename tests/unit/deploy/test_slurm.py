@@ -6,6 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -81,11 +82,34 @@ def test_advice_says_how_to_let_it_act(watch: ModuleType) -> None:
     assert "--requeue" in watch.advice(found, has_leave=False)
 
 
-def test_verdict_of_the_run_before_is_left_alone(watch: ModuleType) -> None:
-    run = watch.Run("7", 1, ("n1",))
+def test_verdict_of_the_run_before_is_left_alone_also_when_more_is_learnt_of_it(
+    watch: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "localtime", lambda text: text)
+    found = watch.Watch(None, watch.Run("7", 1, ("n1",), "2026-11-20T18:00:00"))
 
-    assert not watch.is_of_this_run({"attempt": 1}, run)
-    assert watch.is_of_this_run({"attempt": 2}, run)
+    def is_of_this_run(attempt: int, since: str) -> bool:
+        return bool(found.is_of_this_run({"attempt": attempt, "since": since}))
+
+    assert not is_of_this_run(3, "2026-11-20T17:59:00")  # torchrun had restarted it twice
+    assert not is_of_this_run(3, "2026-11-20T18:01:00")
+    assert is_of_this_run(4, "2026-11-20T18:02:00")
+
+
+def test_a_run_counts_whose_run_before_never_came_to_train(
+    watch: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "localtime", lambda text: text)
+    found = watch.Watch(None, watch.Run("7", 2, ("n1",), "2026-11-20T18:00:00"))
+
+    assert found.is_of_this_run({"attempt": 1, "since": "2026-11-20T18:02:00"})
+
+
+def test_times_of_the_server_are_read_as_slurm_writes_them(watch: ModuleType) -> None:
+    now = time.time()
+    utc = time.strftime("%Y-%m-%dT%H:%M:%S.123456Z", time.gmtime(now))
+
+    assert watch.localtime(utc) == time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(now))
 
 
 def test_name_of_the_job_is_the_one_that_the_task_prolog_gives(watch: ModuleType) -> None:

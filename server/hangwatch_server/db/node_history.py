@@ -23,6 +23,7 @@ HOUR_S = 3600.0
 class Stall:
     """One confirmed incident, as far as the nodes of its culprits are concerned."""
 
+    job: str
     nodes: tuple[str, ...]  # of the culprits, each once
     waiting: str  # range text of the ranks that waited for them
     length_s: float
@@ -38,6 +39,7 @@ async def by_node(db: Database, days: float) -> dict[str, NodeHistory]:
     end = func.least(func.coalesce(incidents.c.ended_at, func.now()), jobs.c.last_seen)
     statement = (
         select(
+            incidents.c.job,
             incidents.c.culprit_nodes,
             incidents.c.opened_at,
             incidents.c.verdict["waiting"].astext.label("waiting"),
@@ -56,6 +58,7 @@ async def by_node(db: Database, days: float) -> dict[str, NodeHistory]:
         rows = (await connection.execute(statement)).all()
     return tally(
         Stall(
+            job=row.job,
             nodes=tuple(row.culprit_nodes),
             waiting=row.waiting or "",
             length_s=max(0.0, float(row.length_s)),
@@ -72,12 +75,15 @@ def tally(stalls: Iterable[Stall]) -> dict[str, NodeHistory]:
     culprits, they share them in equal parts.
     """
     found: dict[str, NodeHistory] = {}
+    jobs_by_node: dict[str, set[str]] = {}
     for stall in stalls:
         hours = _size(stall.waiting) * stall.length_s / HOUR_S / max(len(stall.nodes), 1)
         for node in stall.nodes:
             before = found.get(node, NodeHistory())
+            jobs_by_node.setdefault(node, set()).add(stall.job)
             found[node] = NodeHistory(
                 incidents=before.incidents + 1,
+                jobs=len(jobs_by_node[node]),
                 gpu_hours_lost=before.gpu_hours_lost + hours,
                 last_incident_at=max(before.last_incident_at or stall.opened_at, stall.opened_at),
             )

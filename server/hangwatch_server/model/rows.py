@@ -91,6 +91,7 @@ class NodeHistory:
     """What a node's ranks have cost others of late."""
 
     incidents: int = 0
+    jobs: int = 0  # that had them
     gpu_hours_lost: float = 0.0  # of the ranks that waited for it, one GPU each
     last_incident_at: datetime | None = None
 

@@ -19,7 +19,8 @@ from hangwatch_server.model import (
     State,
 )
 
-# Three confirmed incidents within a month: two can be one user's bad day.
+# Jobs with confirmed incidents there within a month. One job that hangs again and again is its own
+# program's work, as long as nothing else speaks against the node.
 REPEAT_OFFENDER = 3
 _PROGRAM_ERRORS = {Kind.MISMATCH, Kind.DEADLOCK, Kind.UNMATCHED_P2P}
 # A D state on these is the file server's trouble, which every node has alike.
@@ -70,17 +71,23 @@ def _excluded(
     nodes = {
         culprit.node
         for culprit in finding.culprits
-        if culprit.node and _blames_node(culprit, snapshot, history_by_node)
+        if culprit.node
+        and (
+            _is_repeat_offender(culprit.node, finding.kind, history_by_node)
+            or _blames_node(culprit, snapshot)
+        )
     }
     return tuple(sorted(nodes))
 
 
-def _blames_node(
-    culprit: Culprit, snapshot: Snapshot, history_by_node: Mapping[str, NodeHistory]
-) -> bool:
+def _is_repeat_offender(node: str, kind: Kind, history_by_node: Mapping[str, NodeHistory]) -> bool:
+    """What wrong calls of a program do, they do on any node."""
+    jobs = history_by_node.get(node, NodeHistory()).jobs
+    return kind not in _PROGRAM_ERRORS and jobs >= REPEAT_OFFENDER
+
+
+def _blames_node(culprit: Culprit, snapshot: Snapshot) -> bool:
     if culprit.condition is Condition.NODE_LOST:
-        return True
-    if history_by_node.get(culprit.node, NodeHistory()).incidents >= REPEAT_OFFENDER:
         return True
     view = snapshot.ranks.get(culprit.rank)
     if view is None or view.beat is None:

@@ -12,9 +12,12 @@ from hangwatch_server.db.node_history import Stall
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
-def _stall(*nodes: str, waiting: str = "0-4,6-7", hours: float = 2.0, day: int = 0) -> Stall:
+def _stall(
+    *nodes: str, job: str = "j1", waiting: str = "0-4,6-7", hours: float = 2.0, day: int = 0
+) -> Stall:
     opened_at = NOON - timedelta(days=day)
-    return Stall(nodes=nodes, waiting=waiting, length_s=hours * 3600, opened_at=opened_at)
+    length_s = hours * 3600
+    return Stall(job=job, nodes=nodes, waiting=waiting, length_s=length_s, opened_at=opened_at)
 
 
 def test_hours_lost_are_waiting_ranks_times_length() -> None:
@@ -37,6 +40,12 @@ def test_several_incidents_add_up_and_the_newest_is_remembered() -> None:
     assert found["node-b"].incidents == 2
     assert found["node-b"].gpu_hours_lost == pytest.approx(28.0)
     assert found["node-b"].last_incident_at == NOON - timedelta(days=1)
+
+
+def test_a_job_that_hangs_again_counts_once_among_the_jobs() -> None:
+    found = node_history.tally([_stall("n", job=job) for job in ("j1", "j1", "j2")])
+
+    assert (found["n"].incidents, found["n"].jobs) == (3, 2)
 
 
 def test_ranks_that_nobody_waited_for_cost_nothing() -> None:

@@ -154,11 +154,26 @@ def test_advice_blames_a_node_only_on_evidence_against_the_node(
 ) -> None:
     _, snapshot = scene(wchan)
 
-    history = {"a": NodeHistory(incidents=count)}
+    history = {"a": NodeHistory(incidents=count, jobs=count)}
 
     action = advice.action(state, finding(condition, kind), snapshot, history, evidence_stored=True)
 
     assert (action.advice, action.exclude_nodes) == expected
+
+
+@pytest.mark.parametrize(
+    ("jobs", "kind"), [(1, Kind.MISSING_RANKS), (3, Kind.MISMATCH), (3, Kind.DEADLOCK)]
+)
+def test_node_is_not_to_blame_for_one_jobs_hangs_nor_for_wrong_programs(
+    jobs: int, kind: Kind
+) -> None:
+    _, snapshot = scene()
+    history = {"a": NodeHistory(incidents=9, jobs=jobs)}
+    found = finding(Condition.IN_USER_CODE, kind)
+
+    action = advice.action(State.HUNG, found, snapshot, history, evidence_stored=True)
+
+    assert action.exclude_nodes == ()
 
 
 def test_verdict_names_the_culprits_of_causes_that_stand_beside_the_main_one() -> None:

@@ -68,8 +68,13 @@ class Peers:
         if is_trusted:
             self._believe(scope)
         else:
-            hidden = FORWARDED | self._identity
-            scope["headers"] = [pair for pair in scope["headers"] if pair[0] not in hidden]
+            self._hide(scope, FORWARDED | self._identity)
+        # Twice: the client's own and the proxy's, and nothing tells which is which.
+        given = [name for name, _ in scope["headers"] if name in self._identity]
+        self._hide(scope, frozenset(name for name in given if given.count(name) > 1))
+
+    def _hide(self, scope: Scope, names: frozenset[bytes]) -> None:
+        scope["headers"] = [pair for pair in scope["headers"] if pair[0] not in names]
 
     def _believe(self, scope: Scope) -> None:
         headers = Headers(scope=scope)

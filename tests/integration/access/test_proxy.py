@@ -30,6 +30,15 @@ def test_the_same_headers_from_anybody_else_are_nothing(server: RunningServer) -
         assert not browser.cookies
 
 
+def test_a_name_that_a_client_smuggled_past_the_proxy_beside_its_own_is_nobodys(
+    server: RunningServer,
+) -> None:
+    smuggled = [("X-Forwarded-User", "root"), *ADA.items()]
+    with client_from(server, PROXY) as browser:
+        assert browser.get("/login", headers=smuggled).status_code == 200
+        assert not browser.cookies
+
+
 def test_headers_alone_open_no_call(server: RunningServer) -> None:
     with client_from(server, PROXY, {**ADA, "accept": "application/json"}) as client:
         assert client.get("/api/v1/jobs").status_code == 401

@@ -90,16 +90,17 @@ def test_a_real_hang_is_told_once_whatever_fails(
 
         _kill(own_stage)
         free_port()
-        with Receiver.started(port) as hooks, _second_server(own_stage):
-            hooks.answer_in_turn(*[Reply(503)] * 5, Reply(200))
-            own_stage.start_server()
-            until(lambda: rows.states("hooks") == {"opened": "sent"}, PATIENCE_S, "it arrives")
-            own_stage.client.post(
-                f"/incidents/{verdict['incident']}/acknowledge", {"comment": "on it"}
-            )
-            until(lambda: _are_sent(rows, 2), PATIENCE_S, "the acknowledgement is told")
-            job.stop()
-            until(lambda: _are_sent(rows, 3), PATIENCE_S, "the end is told")
+        with Receiver.started(port) as hooks:
+            hooks.answer_in_turn(*[Reply(503)] * 5, Reply(200))  # before anybody can ask
+            with _second_server(own_stage):
+                own_stage.start_server()
+                until(lambda: rows.states("hooks") == {"opened": "sent"}, PATIENCE_S, "it arrives")
+                own_stage.client.post(
+                    f"/incidents/{verdict['incident']}/acknowledge", {"comment": "on it"}
+                )
+                until(lambda: _are_sent(rows, 2), PATIENCE_S, "the acknowledgement is told")
+                job.stop()
+                until(lambda: _are_sent(rows, 3), PATIENCE_S, "the end is told")
 
             _check_webhook(hooks.requests, verdict)
         _check_slack(slack.requests, verdict)

@@ -80,7 +80,9 @@ def running(
 
 
 @contextlib.contextmanager
-def on_fresh_database(migrated: str) -> Iterator[RunningServer]:
+def on_fresh_database(
+    migrated: str, settings: Mapping[str, str] | None = None
+) -> Iterator[RunningServer]:
     """`running` on a database and a data folder of its own; `migrated`: the Postgres for tests.
 
     Alerts may go to receivers on this machine; secrets of channels lie in `secrets` of its folder.
@@ -88,7 +90,7 @@ def on_fresh_database(migrated: str) -> Iterator[RunningServer]:
     with (
         postgres.fresh_database(migrated, postgres.TEMPLATE) as url,
         postgres.data_folder() as folder,
-        running(url, folder, _for_alerts(folder)) as server,
+        running(url, folder, {**_for_alerts(folder), **(settings or {})}) as server,
     ):
         yield server
 

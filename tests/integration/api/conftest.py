@@ -11,9 +11,13 @@ from tests.support.running_server import RunningServer
 from tests.support.synthetic_agent import SyntheticAgent
 
 
+# All these tests share one server and one address; tests/integration/access has the limits.
+UNLIMITED = {"HANGWATCH_CAPTURES_PER_MINUTE": "0", "HANGWATCH_FAILURES_PER_MINUTE": "0"}
+
+
 @pytest.fixture(scope="session")
 def api_server(migrated: str) -> Iterator[RunningServer]:
-    with running_server.on_fresh_database(migrated) as server:
+    with running_server.on_fresh_database(migrated, UNLIMITED) as server:
         yield server
 
 

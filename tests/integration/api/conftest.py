@@ -10,7 +10,6 @@ from tests.support import running_server, synthetic_agent, waiting
 from tests.support.running_server import RunningServer
 from tests.support.synthetic_agent import SyntheticAgent
 
-
 # All these tests share one server and one address; tests/integration/access has the limits.
 UNLIMITED = {"HANGWATCH_CAPTURES_PER_MINUTE": "0", "HANGWATCH_FAILURES_PER_MINUTE": "0"}
 

@@ -6,7 +6,7 @@ work grows with the number of distinct stacks. It renders nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hangwatch_agent import wire
@@ -54,12 +54,14 @@ class _Distinct:
 
 @dataclass(slots=True)
 class _Node:
-    ranks: set[int] = field(default_factory=set)
-    compared: int = 0
-    still: int = 0
-    moved: set[int] = field(default_factory=set)
+    """A frame in the tree; what it sums up is known once its children's is (`_sum_up`)."""
+
     ends: list[_Distinct] = field(default_factory=list)
     children: dict[wire.Frame, _Node] = field(default_factory=dict)
+    ranks: frozenset[int] = frozenset()
+    compared: int = 0
+    still: int = 0
+    moved: frozenset[int] = frozenset()
 
 
 def merge(
@@ -91,6 +93,7 @@ def merge_outlined(
         for stack in distinct:
             stack.signature = signature.signature(stack.thread.frames)
             _insert(root, stack, _shown(stack, native, show_framework))
+        _sum_up(root)
         mains = [stack for stack in distinct if stack.role == "main"]
         return _children(root, {}), _classes(mains)
 
@@ -157,17 +160,32 @@ def _shown(stack: _Distinct, native: bool, show_framework: bool) -> list[wire.Fr
 
 def _insert(root: _Node, stack: _Distinct, path: Iterable[wire.Frame]) -> None:
     node = root
-    moved = [rank for ranks in stack.earlier.values() for rank in ranks] if stack.earlier else ()
     for frame in path:
         child = node.children.get(frame)
         if child is None:
             child = node.children[frame] = _Node()
         node = child
-        node.ranks.update(stack.ranks)
-        node.compared += stack.compared
-        node.still += stack.still
-        node.moved.update(moved)
     node.ends.append(stack)
+
+
+def _sum_up(node: _Node) -> None:
+    """Ranks and counts of a node and all below it; a chain of frames shares one set of ranks."""
+    for child in node.children.values():
+        _sum_up(child)
+    below = node.children.values()
+    node.ranks = _union([*(end.ranks for end in node.ends), *(child.ranks for child in below)])
+    node.moved = _union(
+        [
+            *(ranks for end in node.ends for ranks in end.earlier.values()),
+            *(child.moved for child in below),
+        ]
+    )
+    node.compared = sum(end.compared for end in node.ends) + sum(c.compared for c in below)
+    node.still = sum(end.still for end in node.ends) + sum(child.still for child in below)
+
+
+def _union(sets: Sequence[Collection[int]]) -> frozenset[int]:
+    return frozenset(sets[0]) if len(sets) == 1 else frozenset().union(*sets)
 
 
 def _children(node: _Node, texts: _Texts) -> tuple[TreeNode, ...]:
@@ -200,13 +218,10 @@ def _tree_node(frame: wire.Frame, node: _Node, texts: _Texts) -> TreeNode:
     )
 
 
-def _text(ranks: set[int], texts: _Texts) -> str:
-    if len(ranks) < 2:
-        return ranges.text(ranks)
-    key = frozenset(ranks)
-    if key not in texts:
-        texts[key] = ranges.text(key)
-    return texts[key]
+def _text(ranks: frozenset[int], texts: _Texts) -> str:
+    if ranks not in texts:
+        texts[ranks] = ranges.text(ranks)
+    return texts[ranks]
 
 
 def _earlier(ends: Sequence[_Distinct]) -> tuple[Earlier, ...]:

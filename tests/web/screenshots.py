@@ -14,14 +14,14 @@ import os
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from playwright.sync_api import Browser, BrowserContext, Error, sync_playwright
+from tests.support import waiting
 from tests.support.browser import launch
 from tests.support.receiver import Receiver
 
@@ -42,7 +42,6 @@ SIZE = {"width": 1280, "height": 860}
 DEADLINE_S = 300.0
 LOAD_MS = 60_000.0
 SETTLED_MS = 1500  # fonts, the grid and the first live update
-T = TypeVar("T")
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 VIEWS = (
@@ -232,7 +231,7 @@ def _hang(stage: Stage) -> dict[str, Any]:
                     return verdict
         return None
 
-    return _until(found)
+    return waiting.until(found, DEADLINE_S, "a hang with its evidence")
 
 
 def _has_been_told(stage: Stage) -> bool:
@@ -250,16 +249,7 @@ def _two_captures(stage: Stage, verdict: Mapping[str, Any]) -> list[str]:
         own = [capture["id"] for capture in taken if capture["ranks"] == culprit]
         return own if len(own) > 1 else None
 
-    return _until(found)
-
-
-def _until(look: Callable[[], T | None]) -> T:
-    end_s = time.monotonic() + DEADLINE_S
-    while time.monotonic() < end_s:
-        if seen := look():
-            return seen
-        time.sleep(0.5)
-    raise TimeoutError(f"no hang with evidence to compare within {DEADLINE_S:.0f} s")
+    return waiting.until(found, DEADLINE_S, "two captures of the culprit")
 
 
 def _sign_in(context: BrowserContext, stage: Stage) -> None:

@@ -24,6 +24,7 @@ CONNECT_ARGS = {
     "options": "-c statement_timeout=30s -c idle_in_transaction_session_timeout=60s"
     " -c timezone=UTC",
 }
+# What runs at a stop takes milliseconds; who stops a server kills it after some ten seconds.
 CLOSE_WAIT_S = 5.0
 
 

@@ -180,7 +180,7 @@ def _shoot_all(browser: Browser, stage: Stage, wanted: Sequence[Picture]) -> lis
     """Take pictures of a hang; the names of those that could not be taken."""
     verdict = _hang(stage)
     paths = addresses(verdict, _two_captures(stage, verdict))
-    _until(lambda: _has_been_told(stage))
+    waiting.until(lambda: _has_been_told(stage), DEADLINE_S, "somebody is told")
     failed = []
     for theme in THEMES:
         context = browser.new_context(

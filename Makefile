@@ -36,9 +36,11 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.torch
 demo: $(VENV)/.demo
 	$(BIN)/hangwatch demo $(ARGS)
 
-# Most tests wait: for a server, a browser, a hang. Three processes share them.
+# Most tests wait: for a server, a browser, a hang. Three processes share them. They start our
+# programs hundreds of times, each of which would compile our modules anew.
 test: check
-	$(BIN)/pytest --numprocesses 3 --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m compileall -q agent server
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses 3 --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

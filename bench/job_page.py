@@ -11,26 +11,21 @@ are the browser's own.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import dataclasses
-import socket
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import httpx
-import uvicorn
 from playwright.sync_api import Browser, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.page_watch import Stream, drawn, watch
-from tests.support import waiting
 from tests.support.browser import launch
-from tests.web import preview, scenes, wide
+from tests.web import preview, scenes, serving, wide
 
 from hangwatch_server import garbage
 from hangwatch_server.model import RankRow
@@ -157,28 +152,22 @@ def _calm_kb_s(browser: Browser, shape: wide.Shape) -> float:
 @contextlib.contextmanager
 def _served(scene: scenes.Scene) -> Iterator[tuple[str, threading.Event]]:
     """The preview of a scene on a free port; its steps and counters go on once the event is set."""
-    app = preview.build(scene)
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    waiting.until(lambda: server.started, 30, "the preview server starts")
-    going, over = threading.Event(), threading.Event()
-    mover = threading.Thread(target=_move, args=(scene, app, going, over), daemon=True)
-    mover.start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}", going
-    finally:
-        over.set()
-        going.set()  # one that was never let go ends as well
-        mover.join()
-        app.state.bus.close()
-        server.should_exit = True
-        thread.join(30)
-        listening.close()
+    with serving.running() as served:
+        preview.show(served.app, scene)
+        going, over = threading.Event(), threading.Event()
+        mover = threading.Thread(target=_move, args=(scene, served, going, over), daemon=True)
+        mover.start()
+        try:
+            yield served.url, going
+        finally:
+            over.set()
+            going.set()  # one that was never let go ends as well
+            mover.join()
 
 
-def _move(scene: scenes.Scene, app: Any, going: threading.Event, over: threading.Event) -> None:
+def _move(
+    scene: scenes.Scene, served: serving.Served, going: threading.Event, over: threading.Event
+) -> None:
     """Every second each group is twelve calls further and the job a step."""
     going.wait()
     while not over.wait(1.0):
@@ -187,8 +176,7 @@ def _move(scene: scenes.Scene, app: Any, going: threading.Event, over: threading
         scene.groups[job.id] = tuple(
             dataclasses.replace(group, at=(group.at or 0) + 12) for group in scene.groups[job.id]
         )
-        loop: asyncio.AbstractEventLoop = app.state.loop
-        loop.call_soon_threadsafe(app.state.bus.publish, f"job:{job.id}", {})
+        served.publish(f"job:{job.id}")
 
 
 def _row(figures: Figures) -> str:

@@ -26,13 +26,22 @@ RUN_MARK = "PYTEST_XDIST_TESTRUNUID"  # in the environment of all that a run's p
 _run = pytest.StashKey[str]()
 
 
+# The files of each share a server, or a stage, that takes seconds of both cores to start.
+TOGETHER = (
+    "tests/acceptance/",
+    "tests/integration/access/",
+    "tests/integration/api/",
+    "tests/integration/cli/",
+    "tests/integration/pages/",
+)
+
+
 class ByFile(LoadScopeScheduling):
-    """Each file is one process's own, for the servers it starts; so is all of acceptance, which
-    has one stage."""
+    """Each file is one process's own, for the servers it starts; so is a folder that has one."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return "acceptance" if path.startswith("tests/acceptance/") else path
+        return next((folder for folder in TOGETHER if path.startswith(folder)), path)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:

@@ -168,9 +168,12 @@ def _add_serve(commands: Commands) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
+    # Read first: what is wrong with a setting is said at once, before the packages are loaded.
+    found, origins = _server_settings(arguments), _origins(arguments)
     with _server_packages():
-        from hangwatch_server import cli
-    return cli.serve(_server_settings(arguments), _origins(arguments))
+        from hangwatch_server import serve
+    serve.run(found, origins)
+    return 0
 
 
 def _add_diagnose(commands: Commands) -> None:
@@ -189,8 +192,8 @@ def _add_diagnose(commands: Commands) -> None:
 
 def _diagnose(arguments: argparse.Namespace) -> int:
     with _server_packages():
-        from hangwatch_server import cli
-    return cli.diagnose(arguments.files, as_json=arguments.json, show=output.text)
+        from hangwatch_server import offline_command
+    return offline_command.run(arguments.files, as_json=arguments.json, show=output.text)
 
 
 def _add_db(commands: Commands) -> None:
@@ -202,9 +205,10 @@ def _add_db(commands: Commands) -> None:
 
 
 def _upgrade(arguments: argparse.Namespace) -> int:
+    found = _server_settings(arguments)
     with _server_packages():
-        from hangwatch_server import cli
-    return cli.upgrade(_server_settings(arguments))
+        from hangwatch_server import db_command
+    return db_command.upgrade(found)
 
 
 def _add_config(commands: Commands) -> None:

@@ -46,7 +46,7 @@ DOORS = {
     "api",
     "pages",
     "app",
-    "cli",
+    "db_command",
     "services",
     "lifespan",
     "serve",

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
-import threading
 from collections.abc import Iterator
 
 import pytest
-import uvicorn
-from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
-from tests.support import waiting
 from tests.support.browser import launch
-from tests.web import preview, scenes
+from tests.web import preview, scenes, serving
 
 DEADLINE_MS = 30_000
 
@@ -21,16 +15,10 @@ DEADLINE_MS = 30_000
 class Site:
     """A running preview: its address, its scene, and how to say that something changed."""
 
-    def __init__(self, app: FastAPI, server: uvicorn.Server, port: int) -> None:
-        self.app = app
-        self.scene: scenes.Scene = app.state.scene
-        self.server = server
-        self.url = f"http://127.0.0.1:{port}"
-
-    def publish(self, topic: str) -> None:
-        """Tell every open page that this changed; safe to call from the test's thread."""
-        loop: asyncio.AbstractEventLoop = self.app.state.loop
-        loop.call_soon_threadsafe(self.app.state.bus.publish, topic, {})
+    def __init__(self, served: serving.Served, scene: scenes.Scene) -> None:
+        self.app, self.url = served.app, served.url
+        self.publish, self.end_streams = served.publish, served.end_streams
+        self.scene = scene
 
 
 @pytest.fixture(scope="session")
@@ -53,19 +41,20 @@ def scene() -> scenes.Scene:
     return scenes.everything()
 
 
+@pytest.fixture(scope="session")
+def served() -> Iterator[serving.Served]:
+    """One for all tests: its routes and templates take a second to make."""
+    with serving.running() as found:
+        yield found
+
+
 @pytest.fixture
-def site(scene: scenes.Scene, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    app = preview.build(scene, monkeypatch.setattr)
-    listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    waiting.until(lambda: server.started, 60, "the preview server starts")
-    yield Site(app, server, listening.getsockname()[1])
-    app.state.bus.close()  # open streams end, so that the server need not wait for them
-    server.should_exit = True
-    thread.join(60)
-    listening.close()
+def site(
+    served: serving.Served, scene: scenes.Scene, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Site]:
+    preview.show(served.app, scene, monkeypatch.setattr)
+    yield Site(served, scene)
+    served.end_streams()
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ what the server says: only how pages show it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -220,9 +221,19 @@ def _state_at(job: model.Job, ago_s: int) -> model.State:
     return model.State.SUSPECTED if ago_s < 250 else model.State.HEALTHY
 
 
-def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = setattr) -> FastAPI:
-    """An application that shows this scene; `patch` replaces the database functions it calls."""
-    app = FastAPI(openapi_url=None)
+def build() -> FastAPI:
+    """An application with the pages' routes, and nothing to show yet."""
+    app = FastAPI(openapi_url=None, lifespan=_lifespan)
+    install(app)
+    problems.install(app)
+    app.middleware("http")(_with_policy)
+    return app
+
+
+def show(
+    app: FastAPI, scene: scenes.Scene, patch: Callable[[object, str, object], None] = setattr
+) -> None:
+    """From now on it shows this scene; `patch` replaces the database functions it calls."""
     app.state.scene = scene
     app.state.bus = MemoryBus()
     app.state.sessions = preview_admin.SceneSessions()
@@ -256,15 +267,13 @@ def build(scene: scenes.Scene, patch: Callable[[object, str, object], None] = se
     patch(audit, "record", _record)
     preview_admin.install(patch)
     preview_alerts.install(patch)
-    install(app)
-    problems.install(app)
-    app.middleware("http")(_with_policy)
-    return app
 
 
 def app() -> FastAPI:
     """For uvicorn: everything at once."""
-    return build(hangs.everything())
+    app = build()
+    show(app, hangs.everything())
+    return app
 
 
 def operator_cookie(app: FastAPI) -> str:
@@ -277,8 +286,14 @@ def admin_cookie(app: FastAPI) -> str:
     return sessions.issue(preview_admin.ADMIN_HASH)
 
 
+@contextlib.asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    app.state.loop = asyncio.get_running_loop()
+    app.state.bus = MemoryBus()
+    yield
+
+
 async def _with_policy(request: Request, call_next: Callable[..., object]) -> Response:
-    request.app.state.loop = asyncio.get_running_loop()
     response: Response = await call_next(request)  # type: ignore[misc]
     response.headers["content-security-policy"] = POLICY
     return response

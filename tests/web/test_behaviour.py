@@ -218,7 +218,7 @@ def test_a_lost_stream_is_said_with_the_time_of_the_last_update(
     expect(page.locator("#stream-banner")).to_be_hidden()
 
     context.set_offline(True)
-    site.server.should_exit = True
+    site.end_streams()
 
     expect(page.locator("#stream-banner")).to_be_visible()
     expect(page.locator("#stream-since")).not_to_be_empty()

@@ -30,7 +30,7 @@ def test_a_page_whose_session_is_over_leads_to_the_login(
     expect(page.locator(".verdict-state")).to_contain_text("hung")
 
     site.app.state.sessions.over()
-    _end_streams(site)
+    site.end_streams()
 
     expect(page).to_have_url(f"{site.url}/login?next={HUNG.replace('/', '%2F')}")
 
@@ -109,7 +109,7 @@ def test_a_page_that_connects_anew_shows_each_rank_at_its_place(page: Page, site
     expect(page.locator("#grid")).to_have_attribute("data-drawn", "4")
 
     site.scene.ranks[HUNG_ID] = rows  # as when the page was opened
-    _end_streams(site)
+    site.end_streams()
 
     expect(page.locator("#grid")).to_have_attribute("data-drawn", str(len(rows)))
     page.locator("#grid canvas").focus()
@@ -186,8 +186,3 @@ def _signed_in(context: BrowserContext, site: Site) -> Page:
     context.add_cookies([{"name": "hangwatch_session", "value": cookie, "url": site.url}])
     site.app.state.settings.allow_anonymous = False
     return context.new_page()
-
-
-def _end_streams(site: Site) -> None:
-    """End every open stream, as the server does now and then: pages connect anew."""
-    site.app.state.loop.call_soon_threadsafe(site.app.state.bus.close)

@@ -5,6 +5,9 @@ Nothing here decides anything. Python 3.9, standard library.
 
 from __future__ import annotations
 
+import contextlib
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -12,7 +15,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 COMMAND_S = 60.0
-TRIES = 10
+UPDATE_TRIES = 30
+RELEASE_TRIES = 600  # a controller that is away for ten minutes finds no job held by us afterwards
 Failure = (OSError, subprocess.SubprocessError)
 
 
@@ -48,16 +52,38 @@ def hosts(text: str) -> list[str]:
 def requeue(number: str, exclude: Sequence[str]) -> None:
     """Put a running job back into the queue without these nodes, beside those it shuns already.
 
-    Slurm takes a list of excluded nodes for pending jobs only, and kills whoever requeues from
-    inside the job soon after. So the job is held in the queue until the list is written: whatever
-    happens between, it does not start on the bad node again.
+    Slurm takes a list of excluded nodes for pending jobs only, so the job is held in the queue
+    until the list is written: whatever happens between, it does not start on the bad node again.
+    Who asks may be killed at any moment, from inside the job soon after the requeue and by a server
+    that stops. So a process of its own session does it, and ends when the job is released.
     """
     before = hosts(job(number).get("ExcNodeList", ""))
-    command("scontrol", "requeuehold", number)
     wanted = [*before, *(name for name in exclude if name not in before)]
-    if wanted != before:
-        _insist("scontrol", "update", f"JobId={number}", f"ExcNodeList={','.join(wanted)}")
-    _insist("scontrol", "release", number)
+    if wanted == before:
+        command("scontrol", "requeue", number)
+        return
+    keeper = [sys.executable, __file__, number, ",".join(wanted)]
+    subprocess.run(keeper, stdin=subprocess.DEVNULL, check=True, start_new_session=True)
+
+
+def hold_and_release(number: str, exclude: str) -> None:
+    """Requeue a job as held, write what it shuns, and release it whatever became of that."""
+    try:
+        command("scontrol", "requeuehold", number)
+    except subprocess.CalledProcessError as error:
+        fail(f"job {number} is not requeued: {error.stderr.strip() or error}")
+    except Failure as error:  # without an answer it may be held all the same
+        say(f"scontrol requeuehold {number}: {error}")
+    update = ("scontrol", "update", f"JobId={number}", f"ExcNodeList={exclude}")
+    is_told = False
+    try:
+        is_told = _insist(update, UPDATE_TRIES)
+    finally:
+        is_free = _insist(("scontrol", "release", number), RELEASE_TRIES)
+    if not is_free:
+        fail(f"job {number} stays held; do by hand: scontrol release {number}")
+    if not is_told:
+        fail(f"job {number} is requeued, but may start on {exclude} again: Slurm took no list")
 
 
 def drain(name: str, reason: str) -> bool:
@@ -81,7 +107,8 @@ def blamed(named: set[str], nodes: Sequence[str]) -> tuple[str, ...]:
 
 
 def say(text: str) -> None:
-    print(f"hangwatch: {text}", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # nobody reads it any more: what is under way goes on
+        print(f"hangwatch: {text}", file=sys.stderr, flush=True)
 
 
 def fail(text: str) -> NoReturn:
@@ -89,17 +116,36 @@ def fail(text: str) -> NoReturn:
     raise SystemExit(2)
 
 
-def _insist(*words: str) -> None:
-    """Run a command until it works, while Slurm lets us live: without it the job stays held."""
-    for _ in range(TRIES):
+def _insist(words: Sequence[str], tries: int) -> bool:
+    """Run a command until it works; False where it never did."""
+    for _ in range(tries):
         try:
             command(*words)
-            return
+            return True
         except Failure as error:
-            say(f"{' '.join(words)}: {error}; tried again")
+            say(f"{' '.join(words)}: {getattr(error, 'stderr', '') or error}; tried again")
             time.sleep(1)
-    fail(f"the job stays held; do by hand: {' '.join(words)}")
+    return False
 
 
 def _pairs(line: str) -> dict[str, str]:
-    return dict(word.split("=", 1) for word in line.split() if "=" in word)
+    """Its words by name. The user's own come in too, and must not pass for Slurm's.
+
+    A job's name comes early and may have blanks and signs of equality; comments come last, so of a
+    word that stands twice the first is Slurm's.
+    """
+    named = re.search(r" JobName=(.*?) (?=UserId=[^ =]+\(\d+\) GroupId=)", line)
+    rest = line[: named.start()] + " " + line[named.end() :] if named else line
+    found = {"JobName": named[1]} if named else {}
+    for word in rest.split():
+        key, is_pair, value = word.partition("=")
+        if is_pair:
+            found.setdefault(key, value)
+    return found
+
+
+if __name__ == "__main__":
+    # What ends the asker must not end this: the job would stay held.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    hold_and_release(sys.argv[1], sys.argv[2])

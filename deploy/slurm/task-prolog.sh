@@ -4,5 +4,6 @@
 # name that tells two jobs called "train" apart. What the user has set stays.
 run_dir=/run/hangwatch
 [ -r /etc/hangwatch/task.env ] && . /etc/hangwatch/task.env
-echo "export HANGWATCH_RUN_DIR=${HANGWATCH_RUN_DIR:-$run_dir}"
-echo "export HANGWATCH_JOB=${HANGWATCH_JOB:-$SLURM_JOB_NAME-$SLURM_JOB_ID}"
+# Not echo, which reads backslashes in a name as it likes.
+printf 'export HANGWATCH_RUN_DIR=%s\n' "${HANGWATCH_RUN_DIR:-$run_dir}"
+printf 'export HANGWATCH_JOB=%s\n' "${HANGWATCH_JOB:-$SLURM_JOB_NAME-$SLURM_JOB_ID}"

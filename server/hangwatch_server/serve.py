@@ -41,12 +41,18 @@ MAX_FILES = 65_536
 ROOM_FOR_A_REASON = 1024 * 1024
 
 
+_log = logs.get()
+
+
 class PortError(HangwatchError):
     """The address cannot be listened on."""
 
 
 def run(settings: ServerSettings, origins: Mapping[str, str]) -> None:
     """Serve until SIGTERM or SIGINT; raise HangwatchError when that cannot begin."""
+    # A reload that comes before the loop can take it ends nothing; `_on_hangup` follows.
+    if not _has_terminal():
+        signal.signal(signal.SIGHUP, lambda *_: None)
     logs.configure(settings.log_level, settings.log_format)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     app = application.create_app(settings, origins)
@@ -99,10 +105,9 @@ async def _serve(app: FastAPI, settings: ServerSettings, listener: socket.socket
     app.state.settings = settings
     server = _Server(app, settings, url_of(settings), certificate)
     loop = asyncio.get_running_loop()
-    if certificate is not None:
-        loop.add_signal_handler(signal.SIGHUP, tls.reload, certificate, settings)
     task = asyncio.current_task()
     assert task is not None  # a coroutine always runs in one
+    loop.add_signal_handler(signal.SIGHUP, _on_hangup, server, task, certificate, settings)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop, task)
     # Cancelled by `stop` while still starting up: that is the end that was asked for.
@@ -111,6 +116,25 @@ async def _serve(app: FastAPI, settings: ServerSettings, listener: socket.socket
             garbage.seldom()
             sys.setswitchinterval(SWITCH_S)
             await server.serve(sockets=[listener])
+
+
+def _on_hangup(
+    server: _Server,
+    task: asyncio.Task[Any],
+    certificate: ssl.SSLContext | None,
+    settings: ServerSettings,
+) -> None:
+    """Read the certificate again; where there is none, only a terminal that closed means stop."""
+    if certificate is not None:
+        tls.reload(certificate, settings)
+    elif _has_terminal():
+        server.stop(task)
+    else:
+        _log.info("nothing_to_reload", why="this server has no TLS certificate of its own")
+
+
+def _has_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 # Of Python's lock between the event loop and a diagnosis in its thread. Longer, and each step of a

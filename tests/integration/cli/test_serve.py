@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -61,6 +62,17 @@ def test_anonymous_reading_is_refused_on_a_network_address(
 
     assert done.returncode == 2
     assert "--host 127.0.0.1" in done.stderr
+
+
+def test_a_reload_changes_nothing_where_there_is_no_certificate(
+    database_url: str, folder: Path
+) -> None:
+    with running_server.running(database_url, folder) as server:
+        server.process.send_signal(signal.SIGHUP)
+
+        with server.client() as client:
+            assert client.get("/readyz").status_code == 200
+        assert server.process.poll() is None
 
 
 def test_a_second_server_on_the_same_data_folder_is_refused(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -28,6 +30,12 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def action(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(FOLDER))
     return importlib.import_module("hangwatch_action")
+
+
+@pytest.fixture
+def slurm(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module("hangwatch_slurm")
 
 
 def verdict(advice: str = "restart", blamed: tuple[str, ...] = (), culprit: str = "n2") -> Any:
@@ -155,3 +163,116 @@ def test_a_watcher_ends_with_the_job_script_that_began_it(tmp_path: Path) -> Non
         waiting.until(asked.exists, 60, "the watcher asks")
 
     waiting.until(lambda: not psutil.pid_exists(pid), 60, "the watcher ends")
+
+
+# As Slurm prints a job, the words of its user in between.
+SHOWN = (
+    "JobId=7 JobName={name} UserId=ann(1000) GroupId=ann(1000) MCS_label=N/A Priority=1 "
+    "JobState=RUNNING Reason=None Restarts=0 ReqNodeList=(null) ExcNodeList=(null) "
+    "NodeList=n[1-3] BatchHost=n1 Comment={comment}"
+)
+CONTROL = """#!/bin/sh
+cd {folder}
+echo "$*" >>asked
+case "$1 $2" in
+    "show --oneliner") cat shown ;;
+    "show hostnames") printf 'n1\\nn2\\nn3\\n' ;;
+    "requeuehold 7") while [ -e wait ]; do sleep 0.1; done ;;
+    "update JobId=7") [ ! -e refuse ] || exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A controller that writes down what it is asked; it holds only while `wait` is away."""
+    control = tmp_path / "scontrol"
+    control.write_text(CONTROL.format(folder=tmp_path))
+    control.chmod(0o755)
+    shown = SHOWN.format(name="gpt", comment="")
+    (tmp_path / "shown").write_text(shown)
+    (tmp_path / "asked").touch()
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return tmp_path / "asked"
+
+
+def begin_action(job_name: str, blamed: tuple[str, ...]) -> subprocess.Popen[str]:
+    """The server's action on a hang of job 7, in a session of its own as the server starts it."""
+    action = {"advice": "restart_excluding", "exclude_nodes": list(blamed)}
+    incident = {
+        "id": "i_1",
+        "kind": "missing_ranks",
+        "job_name": job_name,
+        "culprit_nodes": ["n2"],
+        "verdict": {"action": action},
+    }
+    process = subprocess.Popen(
+        [sys.executable, str(FOLDER / "hangwatch_action.py"), "--requeue"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    json.dump({"incident": incident, "nodes": ["n1", "n2", "n3"], "url": ""}, process.stdin)
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+def test_an_action_that_is_killed_while_it_requeues_leaves_no_job_held(asked: Path) -> None:
+    asked.with_name("wait").touch()
+    with begin_action("gpt-7", ("n2",)) as action:
+        waiting.until(lambda: "requeuehold 7" in asked.read_text(), 60, "the job is held")
+        os.killpg(action.pid, signal.SIGKILL)
+
+    asked.with_name("wait").unlink()
+
+    waiting.until(lambda: "release 7" in asked.read_text(), 60, "the job is released")
+    assert asked.read_text().split("requeuehold 7\n")[1].splitlines() == [
+        "update JobId=7 ExcNodeList=n2",
+        "release 7",
+    ]
+
+
+def test_a_list_that_slurm_refuses_leaves_no_job_held(
+    asked: Path, slurm: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    asked.with_name("refuse").touch()
+    monkeypatch.setattr(slurm, "UPDATE_TRIES", 1)
+
+    with pytest.raises(SystemExit):
+        slurm.hold_and_release("7", "n2")
+
+    assert asked.read_text().splitlines()[-1] == "release 7"
+    assert "may start on n2 again" in capsys.readouterr().err
+
+
+def test_a_job_that_shuns_no_node_is_requeued_without_being_held(asked: Path) -> None:
+    with begin_action("gpt-7", ()) as action:
+        told, _ = action.communicate(timeout=60)
+
+    assert told == "requeued job 7\n"
+    assert asked.read_text().splitlines()[-1] == "requeue 7"
+
+
+@pytest.mark.parametrize("name", ["my gpt run", "a b=c", r"x\n", "gpt NodeList=n9 JobState=DONE"])
+def test_job_is_requeued_whatever_blanks_and_signs_its_name_has(asked: Path, name: str) -> None:
+    asked.with_name("shown").write_text(SHOWN.format(name=name, comment="NodeList=n9"))
+
+    with begin_action(f"{name}-7", ()) as action:
+        told, _ = action.communicate(timeout=60)
+
+    assert told == "requeued job 7\n"
+
+
+def test_the_task_prolog_hands_a_name_on_as_it_is(tmp_path: Path) -> None:
+    name = r"my \ttest \c"
+    environ = {"PATH": os.environ["PATH"], "SLURM_JOB_NAME": name, "SLURM_JOB_ID": "7"}
+
+    done = subprocess.run(
+        [FOLDER / "task-prolog.sh"], env=environ, capture_output=True, text=True, check=True
+    )
+
+    assert f"export HANGWATCH_JOB={name}-7" in done.stdout.splitlines()

@@ -137,6 +137,7 @@ def _build(
         settings=settings,
         clock=clock,
         senses=_senses(board, clock, background),
+        bus=bus,
     )
     services = Services(
         settings=settings,

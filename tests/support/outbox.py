@@ -133,11 +133,14 @@ class Sending:
 
 @contextlib.asynccontextmanager
 async def sending(
-    db: Database, pace: Pace = PACE, services: frozenset[str] = frozenset()
+    db: Database,
+    pace: Pace = PACE,
+    services: frozenset[str] = frozenset(),
+    note: Callable[[str], None] | None = None,
 ) -> AsyncIterator[Sending]:
     """A worker that may reach this machine, until the block ends."""
     async with support.outgoing(services=services) as outgoing:
-        worker = Worker(db, Senders(db, outgoing, Path("/nowhere")), pace)
+        worker = Worker(db, Senders(db, outgoing, Path("/nowhere")), pace, note=note)
         at_work = Sending(worker, asyncio.create_task(worker.run()))
         try:
             yield at_work

@@ -12,6 +12,7 @@ from datetime import datetime
 from hangwatch_server import durations, texts
 from hangwatch_server.model import ACTIVE_INCIDENTS, Incident, IncidentState, Job, Verdict
 from hangwatch_server.model.alerts import BlindSpell, Channel, Message, Topic
+from hangwatch_server.model.outbox import Told
 
 _TITLE_CHARS = 250
 _TEXT_CHARS = 2000
@@ -30,6 +31,11 @@ def about_incident(incident_id: str) -> str:
 def about_slow(job: Job) -> str:
     """One notice for each attempt and set of stragglers."""
     return f"slow:{job.id}:{job.attempt}:{job.verdict.culprit_ranks}"[:200]
+
+
+def job_of_slow(about: str) -> str:
+    """Id of the job that such a notice is about."""
+    return about.split(":")[1]
 
 
 def about_spell(spell: BlindSpell) -> str:
@@ -63,6 +69,22 @@ def of_slow_job(job: Job, base_url: str, now: datetime) -> Message:
         about=about_slow(job),
         title=_line(f"{what} · {job.name} is slow"),
         text=_lines((f"Job {job.name}, attempt {job.attempt}.", verdict.summary, *verdict.hints)),
+        url=f"{base_url}/jobs/{job.id}",
+        incident=None,
+    )
+
+
+def of_caught_up(told: Told, job: Job, base_url: str, now: datetime) -> Message:
+    """The end of a notice of stragglers, for receivers that keep it standing until then."""
+    return Message(
+        id=new_id(),
+        topic=Topic.RESOLVED,
+        at=now,
+        about=told.about,
+        title=_line(f"No longer: {told.title}"),
+        text=_lines(
+            (f"Job {job.name}, attempt {job.attempt}, is {job.state.value.replace('_', ' ')} now.",)
+        ),
         url=f"{base_url}/jobs/{job.id}",
         incident=None,
     )
@@ -165,6 +187,9 @@ def _stood(incident: Incident, now: datetime) -> str:
 
 
 def _spell_title(topic: Topic, spell: BlindSpell) -> str:
+    if topic is Topic.SIGHTED and spell.end_reason:
+        whom = spell.job_name or "any job"
+        return f"Hangwatch waits for {whom} no longer: it was blind for {_lasted(spell)}"
     if topic is Topic.SIGHTED:
         what = f"{spell.job_name} again" if spell.job_name else "again"
         return f"Hangwatch sees {what}: it was blind for {_lasted(spell)}"
@@ -176,6 +201,7 @@ def _spell_text(topic: Topic, spell: BlindSpell) -> tuple[str, ...]:
     if topic is Topic.SIGHTED:
         return (
             f"What it was: {spell.text}.",
+            f"Why it is over: {spell.end_reason}." if spell.end_reason else "",
             f"From {began} to {spell.ended_at or spell.began_at:%H:%M:%S} UTC.",
             "A hang in that time may have gone unseen, or may be told late.",
         )

@@ -104,8 +104,9 @@ class Monitor:
         self._since_s = sight.still_since(self._since_s, present, now_s)
         over = [spell for spell in spells if sight.is_over(spell, facts, present)]
         for spell in over:
-            await blind_spells.end(self.db, spell.id)
-            _log.warning("sight_is_back", cause=spell.cause, text=spell.text)
+            why = sight.why_over(spell, facts, durations.spoken(self.patience.heard_within_s))
+            await blind_spells.end(self.db, spell.id, why)
+            _log.warning("blind_no_more", cause=spell.cause, text=spell.text, why=why or "it sees")
         standing = {(spell.cause, spell.subject) for spell in spells if spell not in over}
         for symptom in present:
             age_s = now_s - self._since_s[symptom.key]

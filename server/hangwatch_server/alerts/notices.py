@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from hangwatch_server.alerts import matching
+from hangwatch_server.alerts import matching, planning
 from hangwatch_server.model import Job, State
 from hangwatch_server.model.alerts import (
     BlindCause,
@@ -36,6 +36,18 @@ def of_slow_job(
     return (Due(channel=channel.id, topic=Topic.SLOW, held=held),)
 
 
+def of_caught_up(told: Told, job: Job, channel: Channel, now: datetime) -> tuple[Due, ...]:
+    """The end of a notice that stands and is about no straggler of now.
+
+    A job that holds still for a moment is no end yet; one that is slow and not heard, or slow by
+    another rank, is.
+    """
+    is_new = now < job.verdict.since + timedelta(seconds=SLOW_FOR_S)
+    if Topic.RESOLVED not in channel.topics or (is_new and job.state is not State.SLOW):
+        return ()
+    return (Due(channel=told.channel, topic=Topic.RESOLVED),)
+
+
 def of_spell(
     spell: BlindSpell,
     channel: Channel,
@@ -60,6 +72,10 @@ def of_spell(
     if blind is None:
         is_wanted = Topic.BLIND in channel.topics and spell.ended_at is None
         return (Due(channel=channel.id, topic=Topic.BLIND, held=held),) if is_wanted else ()
+    if spell.ended_at is None and blind.state is DeliveryState.SENT:
+        is_fading = planning.is_fading(channel, blind.sent_at or blind.created_at, now)
+        again = Due(channel=channel.id, topic=Topic.BLIND, number=blind.number + 1)
+        return (again,) if is_fading else ()
     if spell.ended_at is None:
         is_woken = blind.state is DeliveryState.SILENCED and not held
         return (Due(channel=channel.id, topic=Topic.BLIND, wakes=blind.id),) if is_woken else ()

@@ -55,14 +55,13 @@ class Outgoing:
         services: frozenset[str] = frozenset(),
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self.guard, self.services = guard, services
+        self.guard, self.services, self.proxy = guard, services, proxy
         self._timeout_s = timeout_s
-        self._has_proxy = bool(proxy)
         self._pool = _pool(guard, proxy)
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
         """Raise UnreachableError where no answer comes, NotAllowedError where none may be asked."""
-        if self._has_proxy:
+        if self.proxy:
             self.guard.check_literal(urlsplit(url).hostname or "")
         sent = {"user-agent": AGENT, **headers, "content-length": str(len(body))}
         try:

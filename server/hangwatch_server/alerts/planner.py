@@ -1,19 +1,19 @@
 """Looks at what is to be told, and writes it into the outbox. What is due, pure modules decide.
 
-Per look without channels: three statements. With channels and nothing to tell: three, and one more
+Per look without channels: three statements. With channels and nothing to tell: three, and two more
 where a channel asks for stragglers. Any number of servers may plan at once.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from hangwatch_server import logs, metrics
 from hangwatch_server.alerts import frames, messages, notices, planning
 from hangwatch_server.alerts.planning import Rules
-from hangwatch_server.db import blind_spells, outbox
+from hangwatch_server.db import blind_spells, outbox, slow_notices
 from hangwatch_server.db import channels as channel_rows
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.db import jobs as job_rows
@@ -37,8 +37,15 @@ _log = logs.get()
 class Planner:
     """Plans what incidents, stragglers and the monitor's own blindness ask for."""
 
-    def __init__(self, db: Database, rules: Rules, base_url: str) -> None:
-        self._db, self._rules, self._base_url = db, rules, base_url
+    def __init__(
+        self,
+        db: Database,
+        rules: Rules,
+        base_url: str,
+        note: Callable[[str], None] | None = None,
+    ) -> None:
+        """`note` is told each incident of which something is planned."""
+        self._db, self._rules, self._base_url, self._note = db, rules, base_url, note
 
     async def plan(self) -> int:
         """Write all that is due now; how many messages are new."""
@@ -85,7 +92,11 @@ class Planner:
     async def _put(self, due: dict[str, list[Due]], now: datetime) -> int:
         """Write what is due of these incidents; one that cannot be told keeps no other from it."""
         try:
-            return await outbox.put(self._db, await self._of_incidents(due, now))
+            count = await outbox.put(self._db, await self._of_incidents(due, now))
+            if self._note is not None and count:
+                for incident in due:
+                    self._note(incident)
+            return count
         except HangwatchError:
             raise
         except Exception:
@@ -121,9 +132,9 @@ class Planner:
     async def _plan_notices(self, channels: Sequence[Channel]) -> int:
         spells = await blind_spells.to_tell(self._db)
         jobs = await self._slow_jobs(channels)
-        if not spells and not jobs:
-            return 0
-        planned = await self._of_notices(spells, jobs, channels)
+        planned = await self._of_caught_up(jobs, channels)
+        if spells or jobs:
+            planned += await self._of_notices(spells, jobs, channels)
         count = await outbox.put(self._db, planned) if planned else 0
         over = [spell.id for spell in spells if spell.ended_at is not None]
         if over:
@@ -134,6 +145,27 @@ class Planner:
         if not any(Topic.SLOW in channel.topics for channel in channels):
             return []
         return await job_rows.slow(self._db, heard_within_s=SLOW_HEARD_WITHIN_S)
+
+    async def _of_caught_up(self, slow: Sequence[Job], channels: Sequence[Channel]) -> Planned:
+        """Ends of notices about stragglers; `slow` are the jobs that are slow now."""
+        if not any(Topic.SLOW in channel.topics for channel in channels):
+            return []
+        standing = await slow_notices.standing(self._db, [messages.about_slow(job) for job in slow])
+        if not standing:
+            return []
+        now, by_id = await outbox.now(self._db), {channel.id: channel for channel in channels}
+        found = await job_rows.several(
+            self._db, {messages.job_of_slow(one.about) for one in standing}
+        )
+        jobs = {job.id: job for job in found}
+        planned: Planned = []
+        for one in standing:
+            job, channel = jobs.get(messages.job_of_slow(one.about)), by_id.get(one.channel)
+            if job is None or channel is None:
+                continue
+            for due in notices.of_caught_up(one, job, channel, now):
+                planned.append((due, messages.of_caught_up(one, job, self._base_url, now)))
+        return planned
 
     async def _of_notices(
         self, spells: Sequence[BlindSpell], jobs: Sequence[Job], channels: Sequence[Channel]

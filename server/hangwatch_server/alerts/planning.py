@@ -3,7 +3,8 @@
 Level-triggered: it looks at what stands and at what was told, never at changes, so that nothing is
 lost while a server is away, and planning twice asks for nothing twice. In this order:
 
-1. `opened`, once the incident has settled; held back while a silence or a snooze is on.
+1. `opened`, once the incident has settled; held back while a silence or a snooze is on. One that is
+   over before is told to nobody, and the row that is held back for good says why.
 2. `reminder`, while it stands and nobody has acknowledged it.
 3. `acknowledged` and 4. `resolved`, on channels that were told that it opened. A silence does not
    hold these back: what was raised must not stay raised for ever.
@@ -15,14 +16,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from hangwatch_server import durations
 from hangwatch_server.alerts import matching
 from hangwatch_server.incidents.lifecycle import REOPEN_WITHIN_S
 from hangwatch_server.model import JOB_FAILED, IncidentState
-from hangwatch_server.model.alerts import Channel, DeliveryState, Silence, Topic
+from hangwatch_server.model.alerts import Channel, ChannelKind, DeliveryState, Silence, Topic
 from hangwatch_server.model.outbox import Case, Due, Told
 
 # The stall that comes back re-opens the incident until then; the write may come a little later.
 REOPENED_BY_S = REOPEN_WITHIN_S + 5.0
+# Kinds whose receiver takes an alert for over that is not sent again, and when it is: well before.
+RENEWED_AFTER = {ChannelKind.ALERTMANAGER: timedelta(hours=12)}
 _TOLD = (DeliveryState.PENDING, DeliveryState.SENT)
 
 
@@ -77,14 +81,16 @@ def is_closed(case: Case, now: datetime) -> bool:
 def _opening(
     case: Case, channel: Channel, opened: Told | None, held: str, rules: Rules, now: datetime
 ) -> Due | None:
+    has_settled = _has_settled(case, channel, rules, now)
     if opened is None:
-        is_wanted = Topic.OPENED in channel.topics and _has_settled(case, channel, rules, now)
+        held = held if has_settled else _over_early(case, channel, rules)
+        is_wanted = Topic.OPENED in channel.topics and (has_settled or held)
         return Due(channel=channel.id, topic=Topic.OPENED, held=held) if is_wanted else None
     is_woken = (
         opened.state is DeliveryState.SILENCED
         and not held
         and case.state is IncidentState.CONFIRMED
-        and not _is_answered(case, channel)
+        and has_settled
     )
     return Due(channel=channel.id, topic=Topic.OPENED, wakes=opened.id) if is_woken else None
 
@@ -97,13 +103,29 @@ def _has_settled(case: Case, channel: Channel, rules: Rules, now: datetime) -> b
     """
     if case.state is IncidentState.OPEN or _is_answered(case, channel):
         return False
-    stands_at = case.confirmed_at + _seconds(max(rules.settle_s, channel.after_s))
+    stands_at = case.confirmed_at + _seconds(_patience_s(channel, rules))
     if case.ended_at is None:
         return stands_at <= now
     if channel.created_at > case.ended_at:
         return False
     is_failure = case.state is IncidentState.ENDED and case.end_reason == JOB_FAILED
     return stands_at <= case.ended_at or (is_failure and not channel.after_s)
+
+
+def _over_early(case: Case, channel: Channel, rules: Rules) -> str:
+    """Why nobody is told of what has not settled; "" while it may settle, or nobody would ask."""
+    if case.ended_at is None or channel.created_at > case.ended_at or _is_answered(case, channel):
+        return ""
+    if case.state is IncidentState.OPEN:
+        return ""
+    lasted = durations.spoken((case.ended_at - case.confirmed_at).total_seconds())
+    patience = durations.spoken(_patience_s(channel, rules))
+    how = f" ({case.end_reason})" if case.end_reason else ""
+    return f"over {lasted} after its confirmation{how}; this channel is told after {patience}"
+
+
+def _patience_s(channel: Channel, rules: Rules) -> float:
+    return max(rules.settle_s, channel.after_s)
 
 
 def _is_answered(case: Case, channel: Channel) -> bool:
@@ -139,8 +161,7 @@ def _reminder(
     now: datetime,
 ) -> Due | None:
     """The next one, counted from the last message that arrived; a snooze that ended makes one."""
-    is_open = case.state is IncidentState.CONFIRMED and case.acknowledged_at is None and not held
-    if Topic.REMINDER not in channel.topics or not is_open:
+    if case.state is not IncidentState.CONFIRMED:
         return None
     if opened is None or opened.state is not DeliveryState.SENT:
         return None
@@ -149,11 +170,21 @@ def _reminder(
     if last.state is DeliveryState.PENDING:
         return None
     last_at = last.sent_at or last.created_at
+    is_wanted = Topic.REMINDER in channel.topics and case.acknowledged_at is None and not held
     is_time = channel.remind_s > 0 and last_at + _seconds(channel.remind_s) <= now
     was_snoozed = case.snoozed_until is not None and last_at < case.snoozed_until
-    if not (is_time or was_snoozed):
+    if not (is_wanted and (is_time or was_snoozed)) and not is_fading(channel, last_at, now):
         return None
     return Due(channel=channel.id, topic=Topic.REMINDER, number=last.number + 1)
+
+
+def is_fading(channel: Channel, last_at: datetime, now: datetime) -> bool:
+    """Whether the receiver would soon forget what stands: it is said again, whoever knows of it.
+
+    Not a call but the state of an alert, so silences and acknowledgements do not matter here.
+    """
+    renew = RENEWED_AFTER.get(channel.kind)
+    return renew is not None and last_at + renew <= now
 
 
 def _acknowledgement(case: Case, channel: Channel, told: Sequence[Told]) -> Due | None:

@@ -12,6 +12,7 @@ from hangwatch_server.alerts.planning import Rules
 from hangwatch_server.alerts.senders import Senders
 from hangwatch_server.alerts.worker import Pace, Worker
 from hangwatch_server.background import Background
+from hangwatch_server.bus import Bus
 from hangwatch_server.clock import Clock
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import HangwatchError
@@ -35,24 +36,27 @@ class Alerts:
         settings: ServerSettings,
         clock: Clock,
         senses: Senses,
+        bus: Bus,
     ) -> None:
         """`trusted` goes to addresses that the settings themselves name, inside ones too."""
         self._settings, self._clock, self._trusted = settings, clock, trusted
         self._planned_s = clock.monotonic_s()
-        self.planner = Planner(db, Rules(settle_s=settings.alert_settle_s), url_of(settings))
+        self._bus = bus
+        rules = Rules(settle_s=settings.alert_settle_s)
+        self.planner = Planner(db, rules, url_of(settings), self._note)
         pace = Pace(
             tick_s=settings.alert_tick_s,
             claim_s=settings.alert_claim_s,
             retry_s=settings.alert_retry_s,
         )
-        self.worker = Worker(db, senders, pace)
+        self.worker = Worker(db, senders, pace, note=self._note)
         self.monitor = Monitor(
             db=db,
             senses=senses,
             patience=Patience(
                 after_s=settings.blind_after_s,
                 share=settings.blind_share,
-                heard_within_s=settings.abandon_after_s,
+                heard_within_s=settings.blind_forget_s,
             ),
             clock=clock,
             is_telling=self.is_telling,
@@ -68,6 +72,10 @@ class Alerts:
     def is_telling(self) -> bool:
         """Whether what is to be told was looked at just now."""
         return self._clock.monotonic_s() - self._planned_s < TELLING_WITHIN_S
+
+    def _note(self, incident: str) -> None:
+        """Pages show what was told of it."""
+        self._bus.publish(f"incident:{incident}", {"incident": incident})
 
     async def _plan(self) -> None:
         while True:

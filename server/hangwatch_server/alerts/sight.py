@@ -64,7 +64,7 @@ def is_over(spell: BlindSpell, facts: Facts, present: Iterable[Symptom]) -> bool
     """Whether a spell has ended; where nothing is heard, nothing is known to be better."""
     match spell.cause:
         case BlindCause.NO_AGENT:
-            return facts.agents > 0
+            return facts.agents > 0 or not facts.jobs
         case BlindCause.SERVER:
             is_known = spell.subject == facts.server
         case BlindCause.COVERAGE:
@@ -72,6 +72,15 @@ def is_over(spell: BlindSpell, facts: Facts, present: Iterable[Symptom]) -> bool
         case BlindCause.DATABASE:
             is_known = True
     return is_known and (spell.cause, spell.subject) not in {one.key for one in present}
+
+
+def why_over(spell: BlindSpell, facts: Facts, forgotten_after: str) -> str:
+    """Why nothing is waited for any more, though nothing is seen; "" where it is seen again."""
+    if spell.cause is BlindCause.NO_AGENT and facts.agents == 0:
+        return f"no agent is heard, nor was any job for {forgotten_after}: none is waited for"
+    if spell.cause is BlindCause.COVERAGE and spell.subject not in {job.id for job in facts.jobs}:
+        return f"it has ended, or nothing was heard of it for {forgotten_after}"
+    return ""
 
 
 def away(seconds: str) -> str:

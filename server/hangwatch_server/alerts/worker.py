@@ -57,9 +57,12 @@ class Worker:
         pace: Pace,
         *,
         chance: Callable[[], float] | None = None,
+        note: Callable[[str], None] | None = None,
     ) -> None:
+        """`note` is told the incident of each message of which something came."""
         self._db, self._senders, self._pace = db, senders, pace
         self._chance = chance or random.Random().random
+        self._note = note
         self._connections = asyncio.Semaphore(CONNECTIONS)
         self._woken = asyncio.Event()
         self._lanes: Counter[str] = Counter()
@@ -154,6 +157,8 @@ class Worker:
         async with self._connections:
             is_ours = await self._settle(channel, one, outcome, took_s)
         self._count(channel, one, outcome, is_ours=is_ours)
+        if self._note is not None and one.message.incident is not None:
+            self._note(one.message.incident.id)
 
     async def _time_for(self, channel: Channel, one: Claimed, claimed_s: float) -> float | None:
         """Seconds that the try may take; None where another server has it by now."""

@@ -29,11 +29,12 @@ async def record(db: Database, cause: BlindCause, words: str, length_s: float) -
     await _insert(db, cause, "", "", words, length_s, is_over=True)
 
 
-async def end(db: Database, spell_id: str) -> None:
+async def end(db: Database, spell_id: str, reason: str) -> None:
+    """`reason`: why nothing is waited for any more; "" where it is seen again."""
     statement = (
         update(blind_spells)
         .where(blind_spells.c.id == spell_id, blind_spells.c.ended_at.is_(None))
-        .values(ended_at=func.clock_timestamp())
+        .values(ended_at=func.clock_timestamp(), end_reason=reason)
     )
     async with db.begin() as connection:
         await connection.execute(statement)
@@ -109,4 +110,5 @@ def _spell(row: Row[Any]) -> BlindSpell:  # Any: a row of many column types
         text=row.text,
         began_at=row.began_at,
         ended_at=row.ended_at,
+        end_reason=row.end_reason,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from sqlalchemy import Row, Select, and_, exists, func, select, update
 
 from hangwatch_server.db import codec, paging
@@ -98,7 +99,7 @@ async def find(db: Database, delivery_id: str) -> Delivery | None:
             Attempt(at=one.at, status=one.status, error=one.error, took_s=one.took_s)
             for one in (await connection.execute(tries)).all()
         )
-    return Delivery(**_fields(row), attempts=attempts, message=codec.restore(row.message, Message))
+    return Delivery(**_fields(row), attempts=attempts, message=_message(row))
 
 
 async def redeliver(db: Database, delivery_id: str) -> Delivery:
@@ -177,6 +178,23 @@ async def resume(db: Database, channel_id: str) -> None:
     async with db.begin() as connection:
         await connection.execute(waiting)
         await connection.execute(given_up)
+
+
+def _message(row: Row[Any]) -> Message:  # Any: a row of many column types
+    """What was said; where this version cannot read what another one wrote, that and the title."""
+    try:
+        return codec.restore(row.message, Message)
+    except msgspec.ValidationError:
+        return Message(
+            id=row.id,
+            topic=Topic(row.topic),
+            at=row.created_at,
+            about=row.about,
+            title=row.title or "",
+            text="Written by another version of Hangwatch, which this one cannot read.",
+            url="",
+            incident=None,
+        )
 
 
 def _query() -> Select[Any]:  # Any: rows of many column types

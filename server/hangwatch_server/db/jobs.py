@@ -111,6 +111,13 @@ async def slow(db: Database, *, heard_within_s: float) -> list[Job]:
         return [_job(row) for row in (await connection.execute(statement)).all()]
 
 
+async def several(db: Database, job_ids: Collection[str]) -> list[Job]:
+    """Those of these that are known."""
+    statement = select(jobs).where(jobs.c.id.in_(job_ids)).limit(paging.MAX_LIMIT)
+    async with db.begin() as connection:
+        return [_job(row) for row in (await connection.execute(statement)).all()]
+
+
 async def seen(db: Database, *, heard_within_s: float) -> list[SeenJob]:
     """Jobs that run, or ran when they were last heard of, without their verdicts."""
     columns = (jobs.c.id, jobs.c.name, jobs.c.state, jobs.c.reporting, jobs.c.world_size)

@@ -384,6 +384,7 @@ blind_spells = Table(
     Column("text", PlainText, nullable=False),
     Column("began_at", _TIME, nullable=False),
     Column("ended_at", _TIME),
+    Column("end_reason", PlainText, nullable=False, server_default=""),
     Column("told_at", _TIME),  # over, and nothing more is to be told of it
     Index(
         "blind_spells_one_active",

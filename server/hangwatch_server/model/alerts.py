@@ -56,7 +56,7 @@ class DeliveryState(StrEnum):
 
     PENDING = "pending"  # to be sent at `next_at`, for the first time or again
     SENT = "sent"
-    SILENCED = "silenced"  # a silence or a snooze held it back; `reason` says which
+    SILENCED = "silenced"  # by a silence, a snooze, or its own early end; `reason` says which
     FAILED = "failed"  # given up
 
 
@@ -179,3 +179,4 @@ class BlindSpell:
     text: str
     began_at: datetime
     ended_at: datetime | None
+    end_reason: str = ""  # why nothing is waited for any more; "" where it sees again

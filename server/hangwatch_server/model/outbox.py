@@ -46,6 +46,7 @@ class Told:
     state: DeliveryState
     created_at: datetime
     sent_at: datetime | None
+    title: str = ""  # where its end repeats it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,13 @@ class AlertSettings:
             "with fewer, the ranks that hold others up are more likely out of sight than in it",
         ),
     )
+    blind_forget_s: float = field(
+        default=1800.0,
+        metadata=setting(
+            "seconds without any word of a job until Hangwatch waits for it no longer",
+            "nodes that a scheduler took away do not come back; a reboot takes less",
+        ),
+    )
     heartbeat_url: str = field(
         default="",
         metadata=setting(

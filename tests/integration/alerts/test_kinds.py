@@ -342,6 +342,34 @@ async def test_apprise_is_given_no_file_of_the_server(url: str) -> None:
     assert "not let through" in outcome.error
 
 
+async def test_apprise_asks_no_environment_for_a_proxy(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Receiver.started() as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+
+        outcome = await by_apprise(receiver.url.replace("http:", "json:"), "json")
+
+        assert outcome == Accepted()
+        assert len(receiver.requests) == 1
+        assert proxy.requests == []
+
+
+async def test_apprise_goes_by_the_proxy_of_the_settings(receiver: Receiver) -> None:
+    with Receiver.started() as proxy:
+        guard = Guard(read_allowed("127.0.0.0/8"))
+        url = receiver.url.replace("http:", "json:")
+        sender = apprise.Apprise(url, frozenset({"json"}), guard, proxy.url)
+
+        assert await sender.send(alerts.message(Topic.OPENED), "") == Accepted()
+
+        assert receiver.requests == []
+        assert len(proxy.requests) == 1
+
+
 async def test_apprise_follows_no_redirect(receiver: Receiver) -> None:
     """Its host was checked, and one that it leads to was not."""
     receiver.answer(307, headers={"location": f"{receiver.url}/inside"})
@@ -359,7 +387,7 @@ async def test_what_a_job_wrote_is_no_markup_and_calls_nobody_by_apprise(
     message = alerts.message(Topic.OPENED, title=title, text=title)
     guard = Guard(read_allowed("127.0.0.0/8"))
 
-    await apprise.Apprise(url, frozenset({"json"}), guard).send(message, "")
+    await apprise.Apprise(url, frozenset({"json"}), guard, "").send(message, "")
 
     sent = receiver.requests[0].json
     for text in (sent["title"], sent["message"]):

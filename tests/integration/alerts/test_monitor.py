@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import text
@@ -46,7 +46,7 @@ def monitor(db: Database, world: World) -> Monitor:
     return Monitor(
         db=db,
         senses=Senses(server="s1", agents=lambda: world.agents, failing=lambda: world.failing),
-        patience=Patience(after_s=120.0, share=0.5, heard_within_s=86400.0),
+        patience=Patience(after_s=120.0, share=0.5, heard_within_s=1800.0),
         clock=world,
         is_telling=lambda: world.is_telling,
     )
@@ -207,6 +207,51 @@ async def test_a_straggler_is_told_to_those_who_ask(
     await jobs.save(db, slow, "run-1", {})
 
     assert await titles(db, receiver, 1) == ["Rank 5 comes last · gpt-7b is slow"]
+
+
+async def test_a_notice_of_a_straggler_ends_when_the_job_is_itself_again(
+    db: Database, receiver: Receiver
+) -> None:
+    await house.channel(db, receiver.url, topics=(Topic.SLOW, Topic.RESOLVED))
+    now = datetime.now(UTC)
+    verdict = replace(make.verdict(state=State.SLOW), summary="Rank 5 comes last. It works.")
+    slow = replace(make.job(state=State.SLOW), verdict=verdict, last_seen=now)
+    await jobs.save(db, slow, "run-1", {})
+    await titles(db, receiver, 1)
+
+    healthy = replace(verdict, state=State.HEALTHY, since=now)
+    await jobs.save(db, replace(slow, state=State.HEALTHY, verdict=healthy), "run-1", {})
+    assert await house.planner(db).plan() == 0  # it may be slow again in a moment
+
+    for_long = replace(healthy, since=now - timedelta(minutes=2))
+    await jobs.save(db, replace(slow, state=State.HEALTHY, verdict=for_long), "run-1", {})
+    told = await titles(db, receiver, 2)
+    assert told[1] == "No longer: Rank 5 comes last · gpt-7b is slow"
+    opened, ended = (request.json for request in receiver.requests)
+    assert (opened["type"], ended["type"]) == ("job.slow", "job.caught_up")
+    assert opened["data"]["about"] == ended["data"]["about"]
+
+
+async def test_a_job_whose_nodes_vanish_is_not_called_blind_for_ever(
+    db: Database, world: World, receiver: Receiver
+) -> None:
+    await house.channel(db, receiver.url, topics=NOTICES)
+    now = datetime.now(UTC)
+    alone = replace(make.job(), reporting=0, state=State.UNKNOWN, last_seen=now)
+    await jobs.save(db, alone, "run-1", {})
+    watching = monitor(db, world)
+    for _ in range(2):
+        await watching.look()
+        world.now_s += 121.0
+    await watching.look()
+    await titles(db, receiver, 1)
+
+    await jobs.save(db, replace(alone, last_seen=now - timedelta(minutes=31)), "run-1", {})
+    await watching.look()
+
+    told = await titles(db, receiver, 2)
+    assert told[1].startswith("Hangwatch waits for gpt-7b no longer: it was blind for ")
+    assert "nothing was heard of it for 30 min" in receiver.requests[1].json["data"]["text"]
 
 
 async def test_planning_uses_its_indexes(db: Database) -> None:

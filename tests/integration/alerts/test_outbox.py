@@ -18,6 +18,8 @@ from tests.support.receiver import Receiver, Reply
 
 from hangwatch_server.alerts import directory
 from hangwatch_server.alerts.directory import Wish
+from hangwatch_server.alerts.planner import Planner
+from hangwatch_server.alerts.planning import Rules
 from hangwatch_server.alerts.worker import Pace
 from hangwatch_server.db import (
     audit,
@@ -607,6 +609,43 @@ async def test_a_message_that_another_version_wrote_stops_no_other(
     (spoiled,) = await deliveries.of_incident(db, first.id)
     assert spoiled.state is DeliveryState.FAILED
     assert "another version" in spoiled.reason
+    found = await deliveries.find(db, spoiled.id)
+    assert found is not None
+    assert "cannot read" in found.message.text
+
+
+async def test_pages_hear_of_what_is_planned_and_of_what_became_of_it(
+    db: Database, receiver: Receiver
+) -> None:
+    heard: list[str] = []
+    await house.channel(db, receiver.url)
+    incident = await house.settled_hang(db)
+
+    planner = Planner(db, Rules(settle_s=10.0), house.BASE_URL, heard.append)
+    await planner.plan()
+    assert heard == [incident.id]
+
+    async with house.sending(db, note=heard.append):
+        await until(lambda: len(heard) == 2, "the page hears that it was sent")
+    assert heard == [incident.id, incident.id]
+
+
+async def test_a_hang_that_was_over_before_it_settled_is_told_to_nobody_and_found(
+    db: Database, receiver: Receiver, working: house.Sending
+) -> None:
+    await house.channel(db, receiver.url)
+    incident = await house.hang(db)
+    await house.pass_time(db, 6)
+    lease = await house.lease_of(db, incident.job)
+    await incidents.end(db, lease, incident.id, IncidentState.ENDED, "restarted as attempt 2")
+
+    await house.planner(db).plan()
+    await house.planner(db).plan()
+
+    (row,) = await deliveries.of_incident(db, incident.id)
+    assert row.state is DeliveryState.SILENCED
+    assert "restarted as attempt 2" in row.reason
+    assert receiver.requests == []
 
 
 async def test_deliveries_go_with_their_incident_and_notices_by_their_age(

@@ -64,7 +64,7 @@ async def test_parts_stored_before_outlines_survive_the_upgrade_without_one(
 async def test_servers_that_start_together_upgrade_once(empty_url: str) -> None:
     await asyncio.gather(*(migrate.upgrade(empty_url) for _ in range(3)))
 
-    assert await migrate.revision(empty_url) == "0009"
+    assert await migrate.revision(empty_url) == "0010"
 
 
 async def test_newer_schema_is_refused_and_left_alone(empty_url: str) -> None:

@@ -19,6 +19,7 @@ from hangwatch_server.alerts.outgoing import Outgoing
 from hangwatch_server.model.alerts import Message, Topic
 
 # Without an end, Alertmanager takes an alert for resolved five minutes after it was last sent.
+# What still stands is sent again before this one: see `planning.RENEWED_AFTER`.
 LASTS = timedelta(hours=24)
 MAX_LABEL_CHARS = 200
 MAX_TEXT_CHARS = 4000

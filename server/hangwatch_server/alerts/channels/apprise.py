@@ -19,6 +19,7 @@ from typing import Any, TypeVar, TypeVarTuple
 from urllib.parse import unquote
 
 from hangwatch_server import texts
+from hangwatch_server.alerts.channels import apprise_requests
 from hangwatch_server.alerts.channels.base import Accepted, Kind, Outcome, Refused, TryAgain
 from hangwatch_server.alerts.channels.fields import BadChannelError, Field
 from hangwatch_server.alerts.guard import Guard, NoSuchNameError, NotAllowedError
@@ -82,8 +83,8 @@ FIELDS = (
 class Apprise:
     """Hands the message to the library, in a thread of its own."""
 
-    def __init__(self, url: str, services: frozenset[str], guard: Guard) -> None:
-        self._url, self._services, self._guard = url, services, guard
+    def __init__(self, url: str, services: frozenset[str], guard: Guard, proxy: str) -> None:
+        self._url, self._services, self._guard, self._proxy = url, services, guard, proxy
 
     async def send(self, message: Message, thread: str) -> Outcome:
         if importlib.util.find_spec("apprise") is None:
@@ -94,6 +95,7 @@ class Apprise:
         try:
             # In a thread as well: the first time it imports a hundred plugins.
             service = await _in_thread(service_of, self._url, self._services)
+            apprise_requests.without_environment(service, self._proxy)
             await self._check_host(service)
         except BadChannelError as error:
             return Refused(error=str(error))
@@ -222,7 +224,7 @@ def _not_listed(scheme: str, allowed: frozenset[str]) -> str:
 
 
 def _make(options: Mapping[str, str], secrets: Mapping[str, str], outgoing: Outgoing) -> Apprise:
-    return Apprise(secrets["url"], outgoing.services, outgoing.guard)
+    return Apprise(secrets["url"], outgoing.services, outgoing.guard, outgoing.proxy)
 
 
 KIND = Kind(

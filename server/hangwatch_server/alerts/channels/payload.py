@@ -21,6 +21,7 @@ TYPES = {
     Topic.SIGHTED: "monitor.sighted",
     Topic.TEST: "channel.test",
 }
+CAUGHT_UP = "job.caught_up"  # the end of a job.slow
 Json = dict[str, Any]  # a JSON object: its values are of any of JSON's types
 # What is left out first when all is too long: what says least, and stands in the API as well.
 _OF_INCIDENT = ("comments", "history", "captures")
@@ -55,7 +56,9 @@ def _document(message: Message) -> Json:
     }
     if incident is not None:
         data["incident"] = _incident.dump_python(incident, mode="json", by_alias=True)
-    return {"type": TYPES[message.topic], "timestamp": message.at.isoformat(), "data": data}
+    is_notice = message.topic is Topic.RESOLVED and incident is None
+    kind = CAUGHT_UP if is_notice else TYPES[message.topic]
+    return {"type": kind, "timestamp": message.at.isoformat(), "data": data}
 
 
 def _cut(data: Json, name: str) -> None:

@@ -9,7 +9,14 @@ from tests.support.planning import CASE, RULES, START, channel, silence
 
 from hangwatch_server.alerts import planning
 from hangwatch_server.model import JOB_FAILED, IncidentState
-from hangwatch_server.model.alerts import DeliveryState, Matcher, MatchField, Silence, Topic
+from hangwatch_server.model.alerts import (
+    ChannelKind,
+    DeliveryState,
+    Matcher,
+    MatchField,
+    Silence,
+    Topic,
+)
 from hangwatch_server.model.outbox import Case, Told
 
 LATER = START + timedelta(minutes=10)
@@ -54,9 +61,44 @@ def test_opened_is_due_ten_seconds_after_the_confirmation() -> None:
     assert topics(now=START + timedelta(seconds=10)) == ["opened"]
 
 
-def test_a_stall_that_ended_before_it_settled_is_told_to_nobody() -> None:
-    assert topics(ended(IncidentState.RESOLVED, "progress", 9)) == []
-    assert topics(ended(IncidentState.ENDED, "restarted as attempt 2", 9)) == []
+def test_a_stall_that_ended_before_it_settled_is_told_to_nobody_and_says_why() -> None:
+    assert topics(ended(IncidentState.RESOLVED, "progress", 9)) == ["opened held"]
+    restarted = ended(IncidentState.ENDED, "restarted as attempt 2", 9)
+    (due,) = planning.due(restarted, channel(), (), (), RULES, LATER)
+
+    assert due.held == (
+        "over 9.0 s after its confirmation (restarted as attempt 2); "
+        "this channel is told after 10 s"
+    )
+    assert topics(restarted, told(state=DeliveryState.SILENCED)) == []
+
+
+def test_an_escalation_that_somebody_was_faster_than_is_no_message_of_nobody() -> None:
+    answered = replace(
+        ended(IncidentState.RESOLVED, "progress", 60),
+        acknowledged_at=START + timedelta(seconds=30),
+    )
+
+    assert topics(answered, after_s=600.0) == []
+
+
+def test_a_stall_that_comes_back_is_told_though_its_first_end_was_early() -> None:
+    early = told(state=DeliveryState.SILENCED)
+
+    assert topics(CASE, early, now=START + timedelta(seconds=9)) == []
+    assert topics(CASE, early, now=START + timedelta(seconds=11)) == ["opened"]
+
+
+def test_what_stands_is_said_again_before_alertmanager_takes_it_for_over() -> None:
+    kind = {"kind": ChannelKind.ALERTMANAGER, "topics": (Topic.OPENED, Topic.RESOLVED)}
+    looked_after = replace(CASE, acknowledged_at=LATER)
+    soon, late = START + timedelta(hours=11), START + timedelta(hours=13)
+    twice = told(Topic.REMINDER, at=late, number=1)
+
+    assert topics(looked_after, told(), now=soon, **kind) == []
+    assert topics(looked_after, told(), now=late, **kind) == ["reminder1"]
+    assert topics(looked_after, told(), twice, now=late + timedelta(hours=1), **kind) == []
+    assert topics(looked_after, told(), now=late, topics=(Topic.OPENED,)) == []
 
 
 def test_a_job_that_failed_is_told_however_soon() -> None:

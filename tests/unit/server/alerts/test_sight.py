@@ -68,6 +68,24 @@ def test_a_task_of_the_server_that_fails_is_a_symptom() -> None:
     assert text == "its own tasks fail again and again on s1: watch"
 
 
+def test_a_job_whose_nodes_are_gone_is_waited_for_no_longer_than_it_is_remembered() -> None:
+    gone = replace(FINE, jobs=())
+
+    assert is_over(BlindCause.COVERAGE, gone, "j1")
+    assert "nothing was heard of it for 30 min" in sight.why_over(
+        spell(BlindCause.COVERAGE, "j1"), gone, "30 min 00 s"
+    )
+    assert sight.why_over(spell(BlindCause.COVERAGE, "j1"), FINE, "30 min 00 s") == ""
+
+
+def test_no_agent_at_all_is_no_blindness_once_no_job_is_waited_for() -> None:
+    idle = replace(FINE, agents=0, jobs=())
+
+    assert not is_over(BlindCause.NO_AGENT, replace(idle, jobs=(ALONE,)))
+    assert is_over(BlindCause.NO_AGENT, idle)
+    assert sight.why_over(spell(BlindCause.NO_AGENT), idle, "30 min 00 s") != ""
+
+
 def test_a_symptom_keeps_its_beginning_only_without_a_break() -> None:
     first = sight.symptoms(replace(FINE, jobs=(ALONE,)), 0.5)
     since = sight.still_since({}, first, 10.0)
@@ -79,7 +97,7 @@ def test_a_symptom_keeps_its_beginning_only_without_a_break() -> None:
 
 
 def test_only_a_heard_agent_ends_the_silence_of_all() -> None:
-    assert not is_over(BlindCause.NO_AGENT, replace(FINE, agents=0, jobs=()))
+    assert not is_over(BlindCause.NO_AGENT, replace(FINE, agents=0))
     assert is_over(BlindCause.NO_AGENT, FINE)
 
 

@@ -1,6 +1,6 @@
 """HTTP as uvicorn speaks it, with the bounds that it lacks: on the head of a request, in bytes and
-in seconds, on the time that a whole request takes to arrive, and on that in which its answer must
-be read.
+in seconds, on the time that a whole request takes to arrive, on that in which its answer must be
+read, and on the connections that one address may have.
 
 Without them a peer that sends half a head and then nothing holds its connection for ever, one that
 never ends its head fills the memory, and one that reads no more of its answer keeps the place of
@@ -11,10 +11,15 @@ ours needs; a proxy in front has its own, and usually closer ones.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+from collections import Counter
+from collections.abc import Sequence
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from hangwatch_server import logs, metrics
+from hangwatch_server.security import peers
+from hangwatch_server.security.peers import Network
 
 MAX_HEAD_BYTES = 64 * 1024
 HEAD_S = 10.0
@@ -23,9 +28,46 @@ UNREAD_S = 60.0  # 64 KiB of an answer wait for a peer: one that is asleep, or g
 _log = logs.get()
 
 
+class Crowd:
+    """Counts the connections of each address; those of `exempt` networks are not counted."""
+
+    def __init__(self, each: int, exempt: Sequence[Network] = ()) -> None:
+        self.each, self._exempt = each, exempt
+        self._open: Counter[str] = Counter()
+
+    def enter(self, address: str) -> bool:
+        """Whether there is room for one more."""
+        who = _owner(address)
+        if self._open[who] >= self.each and not peers.is_in(address, self._exempt):
+            return False
+        self._open[who] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        who = _owner(address)
+        self._open[who] -= 1
+        if self._open[who] <= 0:
+            del self._open[who]
+
+
+def _owner(address: str) -> str:
+    """Of IPv6 the network, since one machine may have all of its addresses."""
+    if ":" not in address or address.startswith("::ffff:"):
+        return address
+    packed = ipaddress.IPv6Address(address.partition("%")[0]).packed
+    return packed[:8].hex()
+
+
+def bounded(crowd: Crowd) -> type[BoundedProtocol]:
+    """The protocol whose connections are counted there; uvicorn makes one of it for each."""
+    return type("CountedProtocol", (BoundedProtocol,), {"_crowd": crowd})
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """One connection."""
 
+    _crowd: Crowd | None = None
+    _address: str | None = None  # by which it is counted
     _is_in_head = True
     _head_bytes = 0
     _deadline: asyncio.TimerHandle | None = None
@@ -33,11 +75,18 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)  # type: ignore[arg-type]  # as asyncio declares it
+        address = self.client[0] if self.client else ""
+        if self._crowd is not None:
+            if not self._crowd.enter(address):
+                self._turn_away(self._crowd.each)
+                return
+            self._address = address
         self._expect(HEAD_S, "no request within the time for its head")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel()
         self._cancel_unread()
+        self._uncount()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -70,7 +119,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def handle_websocket_upgrade(self) -> None:
-        self._cancel()  # from here on `ingest` has its own limits
+        self._uncount()  # from here on `ingest` has its own limits
+        self._cancel()
         self._cancel_unread()
         super().handle_websocket_upgrade()
 
@@ -87,6 +137,23 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._unread is not None:
             self._unread.cancel()
             self._unread = None
+
+    def _uncount(self) -> None:
+        if self._crowd is not None and self._address is not None:
+            self._crowd.leave(self._address)
+            self._address = None
+
+    def _turn_away(self, each: int) -> None:
+        metrics.connections_refused.labels(status="503").inc()
+        client = self.client and self.client[0]
+        _log.warning("connection_refused", client=client, why=f"it has {each} open already")
+        words = f"this address has {each} connections open, as many as one may: close some\n"
+        head = (
+            "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 5\r\n"
+            f"content-type: text/plain; charset=utf-8\r\ncontent-length: {len(words)}\r\n\r\n"
+        )
+        self.transport.write((head + words).encode())
+        self.transport.close()
 
     def _give_up(self) -> None:
         """At once: what is left unread would be waited for by a close in good order."""

@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hangwatch_server import metrics
+from hangwatch_server import logs, metrics
 from hangwatch_server.errors import TooManyError
 from hangwatch_server.settings.calls import CallLimits
 
 AGAIN_S = 5
+_log = logs.get()
 
 
 class Quota:
@@ -46,6 +47,7 @@ class Quota:
 
     def _refuse(self, why: str) -> None:
         metrics.calls_refused.labels(self._what).inc()
+        _log.info("call_refused", what=self._what, why=why)
         raise TooManyError(
             f"{why}: close some, or ask again in {AGAIN_S} s; an administrator may allow more, see "
             "`hangwatch config`",

@@ -29,7 +29,7 @@ from hangwatch_agent import wire
 from hangwatch_server import app as application
 from hangwatch_server import garbage, logs, protocol, tls, tracing
 from hangwatch_server.errors import HangwatchError
-from hangwatch_server.security import access
+from hangwatch_server.security import access, peers
 from hangwatch_server.settings import ServerSettings
 from hangwatch_server.settings.address import url_of
 
@@ -81,6 +81,14 @@ def listen(host: str, port: int) -> socket.socket:
         ) from error
     except OverflowError as error:
         raise PortError(f"{port} is no port: choose one from 1 to 65535 with --port") from error
+
+
+def _crowd(settings: ServerSettings) -> protocol.Crowd:
+    """However much a setting allows one address, it cannot take all files that may be open."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = settings.connections_each
+    each = most if files == resource.RLIM_INFINITY else min(most, files // 2)
+    return protocol.Crowd(each, peers.parse(settings.trusted_proxies))
 
 
 def _raise_file_limit() -> None:
@@ -153,7 +161,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http=protocol.BoundedProtocol,
+                http=protocol.bounded(_crowd(settings)),
                 ws="websockets-sansio",
                 ws_max_size=wire.MAX_FRAME_BYTES + ROOM_FOR_A_REASON,
                 ws_per_message_deflate=False,  # costs more CPU than a cluster's network needs

@@ -43,6 +43,7 @@ DOORS = {
     "offline_command",
     "quotas",
     "uploads",
+    "wiring",
     "api",
     "pages",
     "app",

@@ -129,8 +129,8 @@ async def capture_chrome_trace(
     responses=examples.of(examples.CAPTURE),
 )
 async def capture(
+    request: Request,
     house: deps.House,
-    stopping: deps.Stopping,
     caller: deps.Reader,
     capture_id: str,
     wait: fields.Wait = "0s",
@@ -138,7 +138,7 @@ async def capture(
     wait_s = durations.seconds(wait, longest_s=LONGEST_WAIT_S)
     if wait_s > 0:
         with house.quotas.waiting.place(caller.id):
-            await deps.unless_stopping(stopping, house.captures.wait(capture_id, wait_s))
+            await deps.while_wanted(request, house.captures.wait(capture_id, wait_s))
     return await house.captures.get(capture_id)
 
 

@@ -93,13 +93,13 @@ async def timeline(house: deps.House, job_id: str) -> tuple[model.TimelinePoint,
     responses=examples.of(examples.HOLD),
 )
 async def hold(
+    request: Request,
     house: deps.House,
-    stopping: deps.Stopping,
     caller: deps.Operator,
     job_id: str,
     wait: Annotated[fields.Wait, Query(alias="timeout")] = "30s",
 ) -> model.Hold:
     timeout_s = durations.seconds(wait, longest_s=LONGEST_HOLD_S)
     with house.quotas.waiting.place(caller.id):
-        held = await deps.unless_stopping(stopping, house.watch.hold(job_id, timeout_s))
+        held = await deps.while_wanted(request, house.watch.hold(job_id, timeout_s))
     return held if held is not None else await house.watch.hold(job_id, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from hangwatch_server import durations, model
 from hangwatch_server.api import deps, examples, fields, plain
@@ -20,8 +20,8 @@ router = APIRouter(prefix="/jobs", tags=["verdicts"], dependencies=[deps.READ])
     responses=examples.also_plain(examples.of(examples.VERDICT), "hung\n"),
 )
 async def verdict(
+    request: Request,
     house: deps.House,
-    stopping: deps.Stopping,
     caller: deps.Reader,
     job_id: str,
     wait: fields.Wait = "0s",
@@ -33,6 +33,6 @@ async def verdict(
     if wait_s > 0 and index is not None:
         with house.quotas.waiting.place(caller.id):
             waiting = house.watch.verdict(job_id, index=index, wait_s=wait_s)
-            found = await deps.unless_stopping(stopping, waiting)
+            found = await deps.while_wanted(request, waiting)
     found = found or await house.watch.verdict(job_id)
     return plain.word(found.state) if format is plain.Format.PLAIN else found

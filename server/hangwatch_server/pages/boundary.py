@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
 from typing import Any
@@ -56,7 +57,10 @@ class PageRoute(APIRoute):
             except security.UnauthorisedError:
                 raise
             except errors.HangwatchError as error:
-                return error_page(request, _status_of(error), str(error))
+                page = error_page(request, _status_of(error), str(error))
+                if isinstance(error, errors.TooManyError):
+                    page.headers["retry-after"] = str(math.ceil(error.retry_after_s))
+                return page
             except RequestValidationError as error:
                 return error_page(request, 422, _invalid_text(error))
             except HTTPException as error:

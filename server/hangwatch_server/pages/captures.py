@@ -49,8 +49,8 @@ async def capture_json(house: access.House, capture_id: str) -> Capture:
     return await house.captures.get(capture_id)
 
 
-@router.get("/captures/{capture_id}/stacks/live")
-@router.get("/captures/{capture_id}/live")
+@router.get("/captures/{capture_id}/stacks/live", dependencies=[access.STREAM_PLACE])
+@router.get("/captures/{capture_id}/live", dependencies=[access.STREAM_PLACE])
 async def capture_live(
     request: Request,
     house: access.House,
@@ -128,7 +128,7 @@ async def job_captures(
     return render.page(request, "captures", values)
 
 
-@router.get("/jobs/{job_id}/captures/live")
+@router.get("/jobs/{job_id}/captures/live", dependencies=[access.STREAM_PLACE])
 async def job_captures_live(
     request: Request, house: access.House, job_id: str, ranks: str = "", cursor: Before = ""
 ) -> Response:

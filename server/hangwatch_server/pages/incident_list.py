@@ -89,7 +89,7 @@ async def list_incidents(
     return render.page(request, "incidents", await _values(request, house, asked, before))
 
 
-@router.get("/incidents/live")
+@router.get("/incidents/live", dependencies=[access.STREAM_PLACE])
 @security.for_bound_callers
 async def list_live(
     request: Request, house: access.House, asked: Asked, before: Before = ""

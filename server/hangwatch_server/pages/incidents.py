@@ -76,7 +76,7 @@ async def incident_bundle(house: access.House, incident_id: str) -> Response:
     return await bundles.response(house, await find(house, incident_id))
 
 
-@router.get("/incidents/{incident_id}/live")
+@router.get("/incidents/{incident_id}/live", dependencies=[access.STREAM_PLACE])
 async def incident_live(
     request: Request,
     house: access.House,

@@ -78,7 +78,7 @@ async def job_json(house: access.House, job_id: str) -> Verdict:
     return await house.watch.verdict(job_id)
 
 
-@router.get("/jobs/{job_id}/live")
+@router.get("/jobs/{job_id}/live", dependencies=[access.STREAM_PLACE])
 async def job_live(request: Request, house: access.House, job_id: str, asked: Query_) -> Response:
     await house.watch.job(job_id)
     # A page that connects again has the places which its last stream has sent.

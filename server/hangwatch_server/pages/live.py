@@ -15,8 +15,7 @@ from fastapi.responses import StreamingResponse
 
 from hangwatch_server.bus import Subscription
 from hangwatch_server.errors import DatabaseError, HangwatchError
-from hangwatch_server.pages import access, packing, pieces, render
-from hangwatch_server.pages.held import HeldResponse
+from hangwatch_server.pages import packing, pieces, render
 from hangwatch_server.services import Services
 
 # A person cannot read faster, and a thousand ranks can change in one second.
@@ -46,17 +45,17 @@ def stream(
 ) -> StreamingResponse:
     """Answer with the stream of the page `name`, rendered again on events of `topics`.
 
-    A stream has begun with status 200: callers look for the page's subject first.
+    A stream has begun with status 200: callers look for the page's subject first, and their routes
+    take a place among all streams.
     What `beside` says of the same values travels in events of their own, named `data`. Their id
     comes back as `Last-Event-ID` when the reader connects again.
     """
     messages = _messages(request, services.bus.subscribe(topics), name, values, beside)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no", "vary": "accept-encoding"}
-    place = services.quotas.streams.place(access.caller_of(request))
     if not packing.is_wanted(request):
-        return HeldResponse(place, messages, media_type=_MEDIA_TYPE, headers=headers)
+        return StreamingResponse(messages, media_type=_MEDIA_TYPE, headers=headers)
     headers["content-encoding"] = "gzip"
-    return HeldResponse(place, packing.packed(messages), media_type=_MEDIA_TYPE, headers=headers)
+    return StreamingResponse(packing.packed(messages), media_type=_MEDIA_TYPE, headers=headers)
 
 
 def message(text: str, event: str = "", name: str = "") -> str:

@@ -57,7 +57,7 @@ async def list_nodes(
     return render.page(request, "nodes", await _list_values(request, house, sort, page))
 
 
-@router.get("/nodes/live")
+@router.get("/nodes/live", dependencies=[access.STREAM_PLACE])
 async def list_live(
     request: Request, house: access.House, sort: Sort = Order.SILENT, page: Page = 1
 ) -> Response:
@@ -66,7 +66,7 @@ async def list_live(
     )
 
 
-@router.get("/nodes/{name:path}/live")
+@router.get("/nodes/{name:path}/live", dependencies=[access.STREAM_PLACE])
 async def node_live(request: Request, house: access.House, name: str) -> Response:
     await house.watch.node(name)
     return live.stream(request, house, TOPICS, "node", lambda _: _values(house, name))

@@ -60,7 +60,7 @@ async def overview(request: Request, house: access.House, asked: Asked) -> Respo
     return render.page(request, "overview", await _values(request, house, asked))
 
 
-@router.get("/live")
+@router.get("/live", dependencies=[access.STREAM_PLACE])
 @security.for_bound_callers
 async def overview_live(request: Request, house: access.House, asked: Asked) -> Response:
     return live.stream(request, house, TOPICS, "overview", lambda page: _values(page, house, asked))

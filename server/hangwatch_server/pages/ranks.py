@@ -24,7 +24,7 @@ async def rank_json(house: access.House, job_id: str, rank: Rank) -> RankDetail:
     return await house.watch.rank(job_id, rank)
 
 
-@router.get("/jobs/{job_id}/ranks/{rank}/live")
+@router.get("/jobs/{job_id}/ranks/{rank}/live", dependencies=[access.STREAM_PLACE])
 async def rank_live(
     request: Request, house: access.House, job_id: str, rank: Rank, chosen: stack_view.Chosen
 ) -> Response:

@@ -1,4 +1,4 @@
-"""How many calls that stay open there may be: streams, waits, bundles. Standard library only."""
+"""How many connections and calls that stay open there may be. Standard library only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ from hangwatch_server.settings.detection import setting
 
 @dataclass(frozen=True, kw_only=True)
 class CallLimits:
-    """For each caller, and for all together; beyond them a call is answered with 429."""
+    """For each caller, and for all together; beyond them a call is answered with 429.
+
+    Of connections nobody knows yet whose they are: those are counted by address, and answered 503.
+    """
+
+    connections_each: int = field(
+        default=5_000,
+        metadata=setting(
+            "connections that one address may have open, but for agents and trusted proxies",
+            "more than all waiting calls and streams together; half of the open files at most",
+        ),
+    )
 
     streams_each: int = field(
         default=200,

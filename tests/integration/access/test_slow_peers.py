@@ -11,14 +11,14 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.responses import StreamingResponse
 from tests.support import raw_http, waiting
 
 from hangwatch_server import protocol
 from hangwatch_server.api import envelope, problems
-from hangwatch_server.pages.held import HeldResponse
 from hangwatch_server.quotas import Quota
+from hangwatch_server.security import peers
 
 pytestmark = pytest.mark.integration
 
@@ -44,9 +44,13 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     async def deaf() -> str:
         return "answered without having listened"
 
-    @app.get("/endless")
+    async def place() -> AsyncIterator[None]:
+        with QUOTA.place("ada"):
+            yield
+
+    @app.get("/endless", dependencies=[Depends(place)])
     async def endless() -> StreamingResponse:
-        return HeldResponse(QUOTA.place("ada"), _pieces(), media_type="text/plain", headers={})
+        return StreamingResponse(_pieces(), media_type="text/plain")
 
     problems.install(app)
     app.add_middleware(envelope.Envelope)
@@ -73,6 +77,59 @@ def _served(config: uvicorn.Config) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join()
+
+
+CROWD = protocol.Crowd(2)
+
+
+@pytest.fixture
+def narrow() -> Iterator[str]:
+    """A server that lets each address have two connections."""
+    app = FastAPI()
+
+    @app.get("/")
+    async def root() -> str:
+        return "answered"
+
+    bounded = protocol.bounded(CROWD)
+    with _served(uvicorn.Config(app, http=bounded, lifespan="off", log_config=None)) as address:
+        yield address
+
+
+def test_an_address_has_as_many_connections_as_allowed_and_the_next_is_told_why(
+    narrow: str,
+) -> None:
+    get = b"GET / HTTP/1.1\r\n" + HOST + b"\r\n"
+    with raw_http.connected(narrow) as first, raw_http.connected(narrow) as second:
+        for line in (first, second):
+            line.sendall(get)
+            assert raw_http.statuses(raw_http.received(line, 0.2)) == [200]
+
+        with raw_http.connected(narrow) as third:
+            answer = _ended(third)
+        first.sendall(get)
+        still = raw_http.statuses(raw_http.received(first, 0.2))
+
+    assert raw_http.statuses(answer) == [503]
+    assert b"2 connections open, as many as one may" in answer
+    assert b"retry-after" in answer
+    assert still == [200]
+
+    def is_let_in() -> bool:
+        with raw_http.connected(narrow) as line:
+            line.sendall(get)
+            return raw_http.statuses(raw_http.received(line, 0.2)) == [200]
+
+    waiting.until(is_let_in, 20, "there is room again")
+
+
+def test_proxies_that_are_trusted_are_let_in_without_number() -> None:
+    crowd = protocol.Crowd(1, peers.parse("10.0.0.0/8"))
+
+    assert all(crowd.enter("10.0.0.7") for _ in range(3))
+    assert crowd.enter("2001:db8::1")
+    assert not crowd.enter("2001:db8::2")  # of the same machine, perhaps
+    assert crowd.enter("2001:db8:0:1::2")
 
 
 def _ended(line: socket.socket) -> bytes:

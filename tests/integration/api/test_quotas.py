@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import threading
 from collections.abc import Iterator
 
 import httpx
 import pytest
-from tests.support import postgres, running_server, synthetic_agent, waiting
+from tests.support import postgres, raw_http, running_server, synthetic_agent, waiting
 from tests.support.running_server import RunningServer
 
 pytestmark = pytest.mark.integration
@@ -76,7 +77,9 @@ def test_a_reader_has_as_many_streams_as_allowed_and_then_is_told_to_wait(
             second = one.get(path, timeout=10)
 
         assert (first, others) == (200, 200)
-        assert refused(second, "event streams")
+        assert second.status_code == 429
+        assert int(second.headers["retry-after"]) > 0
+        assert "1 event streams open, as many as one may" in html.unescape(second.text)
         waiting.until(lambda: _is_open(one, path), 60, "a place that was left is free again")
 
 
@@ -106,6 +109,24 @@ def test_a_caller_waits_as_often_as_allowed(
 
     assert refused(second, "waiting calls")
     assert at_once.status_code == 200
+
+
+def test_who_leaves_a_long_poll_gives_the_place_back_at_once(
+    strict_server: RunningServer, verdict: dict[str, object]
+) -> None:
+    path = f"/api/v1/jobs/{verdict['job']}/verdict?wait=120s&index={verdict['index']}"
+    token = strict_server.admin_token
+    head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n"
+    short = {"wait": "10ms", "index": str(verdict["index"])}
+    with strict_server.client() as client:
+        with raw_http.connected(strict_server.url) as line:
+            line.sendall(head.encode())
+            bare = f"/api/v1/jobs/{verdict['job']}/verdict"
+            waiting.until(lambda: _if_refused(client, bare, short), 60, "it waits")
+
+        waiting.until(
+            lambda: client.get(bare, params=short).status_code == 200, 30, "the place is free"
+        )
 
 
 def _if_refused(client: httpx.Client, path: str, asked: dict[str, str]) -> httpx.Response | None:

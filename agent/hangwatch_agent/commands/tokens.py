@@ -44,7 +44,7 @@ def add(commands: Commands) -> None:
         "--jobs",
         metavar="PATTERN",
         default="",
-        help="names of the jobs that a viewer's or operator's token may see, such as 'llm-*'",
+        help="names of the jobs that it may see, or that an agent may speak of, such as 'llm-*'",
     )
     create.add_argument(
         "--nodes",
@@ -121,7 +121,7 @@ def _row(token: client.Token) -> tuple[str, ...]:
 
 def _limits(token: client.Token) -> str:
     """The node, nodes or jobs that it is for, "" for no limit."""
-    found = [token.node or token.nodes or token.jobs]
+    found = [token.node or token.nodes or "", f"jobs {token.jobs}" if token.jobs else ""]
     if token.uses_left is not None:
         found.append(f"{token.uses_left} left")
     return ", ".join(filter(None, found))

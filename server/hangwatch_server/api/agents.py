@@ -8,7 +8,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 
 from hangwatch_server import logs, security
-from hangwatch_server.api import deps, documents, examples, examples_access
+from hangwatch_server.api import deps, documents, examples
 from hangwatch_server.db import audit
 
 router = APIRouter(prefix="/agent", tags=["agents"])
@@ -19,8 +19,9 @@ _log = logs.get()
     "/enrol",
     status_code=201,
     summary="Exchange an enrolment token for the token of one node's agent",
-    responses=examples.of(examples_access.ENROLLED, status=201),
+    responses=examples.of(examples.ENROLLED, status=201),
 )
+@security.for_bound_callers
 async def enrol(
     request: Request, house: deps.House, caller: deps.Enroller, body: documents.Enrolment
 ) -> documents.NewToken:

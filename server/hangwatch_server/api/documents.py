@@ -95,7 +95,7 @@ class TokenRequest(Body):
     jobs: Pattern = Field(
         default="",
         examples=["llm-*"],
-        description="Pattern of the names of the jobs that a viewer's or operator's token may see.",
+        description="Pattern of the names of the jobs that it may see, and an agent may speak of.",
     )
     nodes: Pattern = Field(
         default="",
@@ -128,7 +128,7 @@ class TokenRow:
     last_used_at: datetime | None
     expires_at: datetime | None
     is_revoked: bool
-    jobs: str  # pattern of the jobs that it may see, "" for all
+    jobs: str  # pattern of the jobs that it may see or speak of, "" for all
     nodes: str  # pattern of the nodes that it may enrol
     uses_left: int | None
     may_replace: bool

@@ -40,10 +40,14 @@ class DuplicateNodeError(HangwatchError):
 class Connection:
     """One accepted agent."""
 
-    def __init__(self, node: str, line: Line, now_s: float, token: str = "") -> None:
+    def __init__(
+        self, node: str, line: Line, now_s: float, token: str = "", jobs: str = ""
+    ) -> None:
         self.node = node
         self.heard_s = now_s
         self.token = token  # id of the one it was let in with
+        self.jobs = jobs  # pattern of those that it may speak of, "" for all
+        self.left_out: set[str] = set()  # names of others, which it was told of once
         self.is_expelled = False  # that token is no longer good: its next frame is refused
         self._line = line
         self._lock = asyncio.Lock()

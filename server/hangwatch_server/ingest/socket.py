@@ -18,17 +18,19 @@ import hangwatch_server
 from hangwatch_agent import wire
 from hangwatch_server import logs, metrics, security
 from hangwatch_server.board import Board
+from hangwatch_server.board.base import job_id
 from hangwatch_server.bus import Bus
 from hangwatch_server.captures.service import Captures
 from hangwatch_server.clock import Clock
 from hangwatch_server.db.tokens import Token
 from hangwatch_server.errors import DatabaseError, TooManyError
-from hangwatch_server.ingest import bounds, hub
+from hangwatch_server.ingest import bounds, hub, leave
 from hangwatch_server.ingest.hub import Connection, Hub
 from hangwatch_server.settings import ServerSettings
 
 HELLO_TIMEOUT_S = 10.0
 IDLE_TIMEOUT_S = 60.0
+MAX_LEFT_OUT = 50  # jobs that a connection may not speak of and that are named in the log
 POLICY_VIOLATION = 1008
 TOO_BIG = 1009
 
@@ -92,7 +94,9 @@ async def stream(websocket: WebSocket) -> None:
 async def _serve(websocket: WebSocket, services: House) -> None:
     token = await _authorise(websocket, services)
     hello = await _hello(websocket, token)
-    connection = Connection(hello.node, websocket, services.clock.monotonic_s(), token.id)
+    connection = Connection(
+        hello.node, websocket, services.clock.monotonic_s(), token.id, token.jobs
+    )
     old = _join(services, connection)
     try:
         if old is not None:
@@ -200,10 +204,29 @@ def _read(services: House, connection: Connection, data: bytes) -> wire.AgentFra
     frame = _decoded(data)
     if isinstance(frame, wire.Heartbeat):
         _checked(bounds.check_heartbeat, frame)
+        frame = _own(services, connection, frame)
         _checked(bounds.check_ranges, services.board.unknown_groups(frame))
         services.board.apply(connection.node, frame, connection.heard_s)
         metrics.frames_received.labels("heartbeat").inc()
     return frame
+
+
+def _own(services: House, connection: Connection, frame: wire.Heartbeat) -> wire.Heartbeat:
+    """Without the jobs that the agent's token is not for; each is logged once per connection."""
+    if not connection.jobs:
+        return frame
+
+    def name_of(launch: str) -> str | None:
+        known = services.board.job_meta(job_id(launch), connection.heard_s)
+        return None if known is None else known.name
+
+    found, others = leave.own(frame, connection.jobs, name_of)
+    room = MAX_LEFT_OUT - len(connection.left_out)
+    for name in sorted(others - connection.left_out)[:room]:
+        connection.left_out.add(name)
+        metrics.frames_refused.labels("other_job").inc()
+        _log.warning("job_left_out", node=connection.node, job=name[:80], allowed=connection.jobs)
+    return found
 
 
 async def _take(services: House, connection: Connection, frame: wire.AgentFrame) -> None:

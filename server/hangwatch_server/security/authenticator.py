@@ -103,7 +103,7 @@ class Authenticator:
                 "none: make another with `hangwatch token create --scope enrol --nodes PATTERN`"
             )
         text = secret_text.new()
-        wanted = TokenRequest(name=node, scopes=(Scope.AGENT,), node=node)
+        wanted = TokenRequest(name=node, scopes=(Scope.AGENT,), node=node, jobs=enrolment.jobs)
         new = dataclasses.replace(_new(wanted, text), enrolled_by=enrolment.id)
         made = await tokens.enrol(self._db, enrolment, new)
         self._cache.clear()  # of the uses that are left, and of a token that was replaced
@@ -198,10 +198,10 @@ def _check_request(wanted: TokenRequest) -> None:
         )
     if wanted.expires_at is not None and wanted.expires_at <= datetime.now(UTC):
         raise TokenError("the token would have expired already: give a later time")
-    if wanted.jobs and not scopes <= {Scope.READ, Scope.OPERATE}:
+    if wanted.jobs and Scope.ADMIN in scopes:
         raise TokenError(
-            "only a viewer's or an operator's token can be limited to some jobs: leave --jobs out, "
-            "or use --role viewer or --role operator"
+            "an administrator's token cannot be limited to some jobs: leave --jobs out, or use "
+            "--role viewer or --role operator"
         )
     _check_enrolment(wanted, scopes)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import pytest
 from tests.support import synthetic_agent, waiting
 from tests.support.running_server import RunningServer
 
+from hangwatch_agent import wire
 from hangwatch_agent.enrolment import Credentials
 from hangwatch_agent.errors import EnrolmentError, RefusedError, SettingsError
 from hangwatch_agent.settings import AgentSettings
@@ -163,7 +165,6 @@ def test_an_enrolment_is_on_record(server: RunningServer, make: Make, admin: htt
         {"scopes": ["read"], "uses": 3},
         {"scopes": ["read"], "nodes": "gpu-*"},
         {"scopes": ["admin"], "jobs": "llm-*"},
-        {"scopes": ["agent"], "node": "a", "jobs": "llm-*"},
     ],
 )
 def test_a_token_whose_limits_mean_nothing_is_not_made(
@@ -264,3 +265,35 @@ def test_a_given_token_wins_over_enrolment(tmp_path: Path) -> None:
     )
 
     assert asyncio.run(Credentials(settings).token()) == "hw_given"
+
+
+def test_an_agent_whose_token_is_for_some_jobs_is_not_heard_about_others(
+    server: RunningServer, make: Make, admin: httpx.Client
+) -> None:
+    enrolment = make(jobs="llm-*")
+    tokens = [enrol(server, enrolment["token"], f"gpu-bound-{number}").json() for number in (1, 2)]
+    assert {token["jobs"] for token in tokens} == {"llm-*"}
+    other = wire.Launch(key="launch of another team", name="vision-bound")
+    forged = wire.Launch(key=other.key, name="llm-forged")
+    own = wire.Launch(key="launch of one's own", name="llm-bound")
+    free = server.new_token("agent", "node-vision")
+
+    def nodes_of(name: str) -> list[str]:
+        answer = admin.get(f"/api/v1/jobs/by-name/{name}")
+        return list(answer.json()["nodes"]) if answer.status_code == 200 else []
+
+    with (
+        synthetic_agent.beating(server.url, free, "node-vision", other),
+        contextlib.ExitStack() as bound,
+    ):
+        waiting.until(lambda: nodes_of("vision-bound"), 60, "the other team's job is known")
+        speaking = synthetic_agent.beating
+        bound.enter_context(speaking(server.url, tokens[0]["token"], "gpu-bound-1", forged))
+        bound.enter_context(speaking(server.url, tokens[1]["token"], "gpu-bound-2", own))
+        waiting.until(lambda: nodes_of("llm-bound"), 60, "the own job is known")
+        counted = 'hangwatch_frames_refused_total{code="other_job"} 1.0'
+        waiting.until(lambda: counted in admin.get("/metrics").text, 60, "the forger was noticed")
+
+        assert nodes_of("llm-bound") == ["gpu-bound-2"]
+        assert nodes_of("vision-bound") == ["node-vision"]
+        assert nodes_of("llm-forged") == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from hangwatch_server.api import deps, examples, examples_actions
+from hangwatch_server.api import deps, examples
 from hangwatch_server.db import actions as rows
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model.actions import ActionRun
@@ -15,7 +15,7 @@ router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[deps.R
 @router.get(
     "/{incident_id}/action",
     summary="The command that was run on an incident, and how it ended",
-    responses=examples.of(examples_actions.ACTION),
+    responses=examples.of(examples.ACTION),
 )
 async def action(house: deps.House, incident_id: str) -> ActionRun:
     found = await rows.find(house.db, incident_id)

@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from hangwatch_server.alerts import channels, directory
 from hangwatch_server.alerts.directory import Trial, Wish
-from hangwatch_server.api import deps, examples, examples_channels, once, paging
+from hangwatch_server.api import deps, examples, once, paging
 from hangwatch_server.api.documents import Body, Name
 from hangwatch_server.api.silences import NewMatcher
 from hangwatch_server.db import channels as channel_rows
@@ -102,9 +102,7 @@ class KindRow:
     fields: tuple[FieldRow, ...]
 
 
-@router.get(
-    "", summary="List channels, by name", responses=examples.page(examples_channels.CHANNEL)
-)
+@router.get("", summary="List channels, by name", responses=examples.page(examples.CHANNEL))
 async def list_channels(house: deps.House) -> paging.Page[Channel]:
     return paging.Page(items=tuple(await channel_rows.list_all(house.db)))
 
@@ -112,7 +110,7 @@ async def list_channels(house: deps.House) -> paging.Page[Channel]:
 @router.get(
     "/kinds",
     summary="What each kind of channel asks for",
-    responses=examples.of([examples_channels.KIND]),
+    responses=examples.of([examples.CHANNEL_KIND]),
 )
 async def list_kinds() -> tuple[KindRow, ...]:
     return tuple(
@@ -131,7 +129,7 @@ async def list_kinds() -> tuple[KindRow, ...]:
     status_code=201,
     dependencies=[once.KEY],
     summary="Create a channel",
-    responses=examples.of(examples_channels.CHANNEL, status=201),
+    responses=examples.of(examples.CHANNEL, status=201),
 )
 async def create_channel(house: deps.House, caller: deps.Admin, body: ChannelRequest) -> Channel:
     wish = Wish(
@@ -148,9 +146,7 @@ async def create_channel(house: deps.House, caller: deps.Admin, body: ChannelReq
     return await directory.create(house.db, house.settings.secrets_dir, wish, caller.name)
 
 
-@router.get(
-    "/{channel_id}", summary="One channel", responses=examples.of(examples_channels.CHANNEL)
-)
+@router.get("/{channel_id}", summary="One channel", responses=examples.of(examples.CHANNEL))
 async def channel(house: deps.House, channel_id: str) -> Channel:
     return await directory.find(house.db, channel_id)
 
@@ -158,7 +154,7 @@ async def channel(house: deps.House, channel_id: str) -> Channel:
 @router.patch(
     "/{channel_id}",
     summary="Change what is given; secrets that are not named are kept",
-    responses=examples.of(examples_channels.CHANNEL),
+    responses=examples.of(examples.CHANNEL),
 )
 async def change_channel(
     house: deps.House, caller: deps.Admin, channel_id: str, body: ChannelChange
@@ -177,7 +173,7 @@ async def delete_channel(house: deps.House, caller: deps.Admin, channel_id: str)
     "/{channel_id}/test",
     dependencies=[once.KEY],
     summary="Send one test message now; 200 also where it was not accepted",
-    responses=examples.of(examples_channels.TRIAL),
+    responses=examples.of(examples.CHANNEL_TRIAL),
 )
 async def test_channel(house: deps.House, caller: deps.Admin, channel_id: str) -> Trial:
     found = await directory.find(house.db, channel_id)

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from hangwatch_server.alerts import people
-from hangwatch_server.api import deps, examples, examples_alerts, once, paging
+from hangwatch_server.api import deps, examples, once, paging
 from hangwatch_server.db import deliveries as delivery_rows
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model.alerts import Delivery, DeliveryState, DeliverySummary
@@ -20,7 +20,7 @@ router = APIRouter(
 @router.get(
     "",
     summary="List messages to channels, newest first",
-    responses=examples.page(examples_alerts.DELIVERY_SUMMARY),
+    responses=examples.page(examples.DELIVERY_SUMMARY),
 )
 async def list_deliveries(
     request: Request,
@@ -45,7 +45,7 @@ async def list_deliveries(
 @router.get(
     "/{delivery_id}",
     summary="One message with every try to send it",
-    responses=examples.of(examples_alerts.DELIVERY),
+    responses=examples.of(examples.DELIVERY),
 )
 async def delivery(house: deps.House, delivery_id: str) -> Delivery:
     found = await delivery_rows.find(house.db, delivery_id)
@@ -62,7 +62,7 @@ async def delivery(house: deps.House, delivery_id: str) -> Delivery:
     status_code=202,
     dependencies=[once.KEY],
     summary="Send it again, with the same id",
-    responses=examples.of(examples_alerts.DELIVERY, status=202),
+    responses=examples.of(examples.DELIVERY, status=202),
 )
 async def redeliver(house: deps.House, caller: deps.Operator, delivery_id: str) -> Delivery:
     found = await people.redeliver(house.db, caller.name, delivery_id)

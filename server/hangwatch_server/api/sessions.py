@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from hangwatch_server import security
-from hangwatch_server.api import deps, documents, examples, examples_access, paging
+from hangwatch_server.api import deps, documents, examples, paging
 from hangwatch_server.db import audit
 from hangwatch_server.db import sessions as session_rows
 from hangwatch_server.errors import NotFoundError
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/sessions", tags=["administration"], dependencies=[de
 @router.get(
     "",
     summary="Who is signed in now, newest first",
-    responses=examples.page(examples_access.SESSION),
+    responses=examples.page(examples.SESSION),
 )
 async def list_sessions(
     request: Request,

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from hangwatch_server import durations
 from hangwatch_server.alerts import people
-from hangwatch_server.api import deps, documents, examples, examples_alerts, once, paging
+from hangwatch_server.api import deps, documents, examples, once, paging
 from hangwatch_server.db import silences as silence_rows
 from hangwatch_server.model.alerts import Matcher, MatchField, Repeat, Silence
 
@@ -23,7 +23,7 @@ Pattern = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern
 class NewMatcher(documents.Body):
     field: MatchField
     pattern: Pattern = Field(
-        description="As in a shell: `*`, `?`, `[a-c]`; upper and lower case differ.",
+        description="`*` is any text, `?` one character; upper and lower case differ.",
         examples=["gpt-*"],
     )
 
@@ -56,9 +56,7 @@ class NewSilence(documents.Body):
         return (self.starts_at or datetime.now(UTC)) + timedelta(seconds=length_s)
 
 
-@router.get(
-    "", summary="List silences, newest first", responses=examples.page(examples_alerts.SILENCE)
-)
+@router.get("", summary="List silences, newest first", responses=examples.page(examples.SILENCE))
 async def list_silences(
     request: Request,
     response: Response,
@@ -78,7 +76,7 @@ async def list_silences(
     status_code=201,
     dependencies=[once.KEY],
     summary="Hold back alarms of what matches, now or at planned times",
-    responses=examples.of(examples_alerts.SILENCE, status=201),
+    responses=examples.of(examples.SILENCE, status=201),
 )
 async def create_silence(house: deps.House, caller: deps.Operator, body: NewSilence) -> Silence:
     return await people.silence(
@@ -92,7 +90,7 @@ async def create_silence(house: deps.House, caller: deps.Operator, body: NewSile
     )
 
 
-@router.get("/{silence_id}", summary="One silence", responses=examples.of(examples_alerts.SILENCE))
+@router.get("/{silence_id}", summary="One silence", responses=examples.of(examples.SILENCE))
 async def silence(house: deps.House, silence_id: str) -> Silence:
     found = await silence_rows.find(house.db, silence_id)
     if found is None:
@@ -103,7 +101,7 @@ async def silence(house: deps.House, silence_id: str) -> Silence:
 @router.delete(
     "/{silence_id}",
     summary="Cancel a silence; again is no error",
-    responses=examples.of(examples_alerts.CANCELLED),
+    responses=examples.of(examples.CANCELLED),
 )
 async def cancel_silence(house: deps.House, caller: deps.Operator, silence_id: str) -> Silence:
     return await people.cancel(house.db, caller.name, silence_id)

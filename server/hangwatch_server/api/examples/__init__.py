@@ -1,6 +1,9 @@
 """Examples for the OpenAPI document; a test holds each against its response model."""
 
+from hangwatch_server.api.examples.access import ENROLLED, SESSION
+from hangwatch_server.api.examples.actions import ACTION
 from hangwatch_server.api.examples.administration import AUDIT, NEW_TOKEN, SETTING, TOKEN
+from hangwatch_server.api.examples.alerts import CANCELLED, DELIVERY, DELIVERY_SUMMARY, SILENCE
 from hangwatch_server.api.examples.captures import (
     CAPTURE,
     CAPTURE_TEXT,
@@ -9,6 +12,7 @@ from hangwatch_server.api.examples.captures import (
     SPEEDSCOPE,
     TREE,
 )
+from hangwatch_server.api.examples.channels import CHANNEL, CHANNEL_KIND, CHANNEL_TRIAL
 from hangwatch_server.api.examples.diagnose import REPORT
 from hangwatch_server.api.examples.groups import GROUP, LAG, MESH
 from hangwatch_server.api.examples.health import HEALTH, READINESS
@@ -20,12 +24,20 @@ from hangwatch_server.api.examples.responses import Json, Responses, also_plain,
 from hangwatch_server.api.examples.verdicts import HOLD, PATH, VERDICT
 
 __all__ = [
+    "ACTION",
     "AUDIT",
+    "CANCELLED",
     "CAPTURE",
     "CAPTURE_TEXT",
+    "CHANNEL",
+    "CHANNEL_KIND",
+    "CHANNEL_TRIAL",
     "CHROME_TRACE",
     "COMPARISON",
+    "DELIVERY",
+    "DELIVERY_SUMMARY",
     "DEPTH",
+    "ENROLLED",
     "GROUP",
     "HEALTH",
     "HOLD",
@@ -42,7 +54,9 @@ __all__ = [
     "RANK_DETAIL",
     "READINESS",
     "REPORT",
+    "SESSION",
     "SETTING",
+    "SILENCE",
     "SPEEDSCOPE",
     "TIMELINE_POINT",
     "TOKEN",

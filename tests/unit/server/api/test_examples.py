@@ -12,8 +12,6 @@ from hangwatch_server.api import (
     channels,
     documents,
     examples,
-    examples_alerts,
-    examples_channels,
     health,
 )
 from hangwatch_server.db import audit
@@ -23,9 +21,9 @@ from hangwatch_server.model.alerts import Channel
 CASES: list[tuple[Any, Any]] = [
     (model.Verdict, examples.VERDICT),
     (model.Job, examples.JOB),
-    (Channel, examples_channels.CHANNEL),
-    (channels.KindRow, examples_channels.KIND),
-    (channels.Trial, examples_channels.TRIAL),
+    (Channel, examples.CHANNEL),
+    (channels.KindRow, examples.CHANNEL_KIND),
+    (channels.Trial, examples.CHANNEL_TRIAL),
     (model.RankRow, examples.RANK),
     (model.GroupRow, examples.GROUP),
     (model.TimelinePoint, examples.TIMELINE_POINT),
@@ -42,10 +40,10 @@ CASES: list[tuple[Any, Any]] = [
     (documents.TokenRow, examples.TOKEN),
     (documents.NewToken, examples.NEW_TOKEN),
     (audit.AuditRow, examples.AUDIT),
-    (alerts.Silence, examples_alerts.SILENCE),
-    (alerts.DeliverySummary, examples_alerts.DELIVERY_SUMMARY),
-    (alerts.Delivery, examples_alerts.DELIVERY),
-    (alerts.Message, examples_alerts.DELIVERY["message"]),
+    (alerts.Silence, examples.SILENCE),
+    (alerts.DeliverySummary, examples.DELIVERY_SUMMARY),
+    (alerts.Delivery, examples.DELIVERY),
+    (alerts.Message, examples.DELIVERY["message"]),
     (health.Health, examples.HEALTH),
     (health.Readiness, examples.READINESS),
 ]

@@ -1,9 +1,10 @@
-"""Examples of silences and deliveries for the OpenAPI document."""
+"""Silences and deliveries."""
 
 from __future__ import annotations
 
-from hangwatch_server.api import examples
-from hangwatch_server.api.examples import Json
+from hangwatch_server.api.examples.incidents import INCIDENT
+from hangwatch_server.api.examples.responses import Json
+from hangwatch_server.api.examples.verdicts import VERDICT
 
 SILENCE: Json = {
     "id": "5d2f9c31aa07",
@@ -23,8 +24,8 @@ DELIVERY_SUMMARY: Json = {
     "channel_name": "training-oncall",
     "topic": "opened",
     "number": 0,
-    "about": f"incident:{examples.INCIDENT['id']}",
-    "incident": examples.INCIDENT["id"],
+    "about": f"incident:{INCIDENT['id']}",
+    "incident": INCIDENT["id"],
     "title": "Rank 5 (node-b, pid 812) never entered all_reduce #29 of group dp-1 · gpt-7b",
     "state": "sent",
     "reason": "",
@@ -50,9 +51,9 @@ DELIVERY: Json = {
         "at": "2026-11-20T18:00:28Z",
         "about": DELIVERY_SUMMARY["about"],
         "title": DELIVERY_SUMMARY["title"],
-        "text": examples.VERDICT["summary"],
-        "url": f"https://hangwatch.example/incidents/{examples.INCIDENT['id']}",
-        "incident": examples.INCIDENT,
+        "text": VERDICT["summary"],
+        "url": f"https://hangwatch.example/incidents/{INCIDENT['id']}",
+        "incident": INCIDENT,
         "stack": ["train.py:88 in __getitem__"],
     },
 }

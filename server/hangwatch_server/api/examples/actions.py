@@ -1,10 +1,10 @@
-"""An example of a command that was run on an incident, for the OpenAPI document."""
+"""A command that was run on an incident."""
 
 from __future__ import annotations
 
-from typing import Any
+from hangwatch_server.api.examples.responses import Json
 
-ACTION: dict[str, Any] = {
+ACTION: Json = {
     "incident": "i_7c2e",
     "job": "b3f1c07a9d24",
     "state": "done",

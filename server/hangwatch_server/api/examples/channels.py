@@ -1,8 +1,8 @@
-"""Examples of channels for the OpenAPI document; a test holds each against its response model."""
+"""Channels and their kinds."""
 
 from __future__ import annotations
 
-from hangwatch_server.api.examples import Json
+from hangwatch_server.api.examples.responses import Json
 
 CHANNEL: Json = {
     "id": "4be1c07a9d24",
@@ -20,7 +20,7 @@ CHANNEL: Json = {
     "created_by": "alice",
     "target": "#training-alerts",
 }
-KIND: Json = {
+CHANNEL_KIND: Json = {
     "kind": "slack_bot",
     "label": "Slack, by bot",
     "about": "One message per incident that is edited as it goes on, with its history in the "
@@ -37,7 +37,7 @@ KIND: Json = {
         }
     ],
 }
-TRIAL: Json = {
+CHANNEL_TRIAL: Json = {
     "is_accepted": False,
     "status": 200,
     "error": "the bot is not in the Slack channel: /invite it there (not_in_channel)",

@@ -1,8 +1,9 @@
-"""Examples of tokens, sessions and enrolment for the OpenAPI document. Data only."""
+"""Sessions and enrolment."""
 
 from __future__ import annotations
 
-from hangwatch_server.api.examples import NEW_TOKEN, Json
+from hangwatch_server.api.examples.administration import NEW_TOKEN
+from hangwatch_server.api.examples.responses import Json
 
 ENROLLED: Json = {**NEW_TOKEN, "name": "gpu-17", "node": "gpu-17", "enrolled_by": "t_0c2e"}
 SESSION: Json = {

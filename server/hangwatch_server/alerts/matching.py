@@ -1,14 +1,14 @@
 """Which incidents a channel or a silence means, and whether a silence is on. Pure.
 
-Patterns are those of the shell (`gpt-*`), upper and lower case apart; all matchers must match.
+Patterns are those of `patterns` (`gpt-*`), as everywhere; all matchers must match.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
 
+from hangwatch_server import patterns
 from hangwatch_server.model import Incident, Verdict
 from hangwatch_server.model.alerts import Matcher, MatchField, Repeat, Silence
 from hangwatch_server.model.outbox import Subject
@@ -62,7 +62,9 @@ def first_on(silences: Iterable[Silence], subject: Subject, now: datetime) -> Si
 
 
 def _matches(matcher: Matcher, subject: Subject) -> bool:
-    return any(fnmatchcase(value, matcher.pattern) for value in _values(matcher.field, subject))
+    return any(
+        patterns.matches(matcher.pattern, value) for value in _values(matcher.field, subject)
+    )
 
 
 def _values(field: MatchField, subject: Subject) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ class DeliveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matcher:
-    """One condition on an incident: a shell pattern, upper and lower case apart."""
+    """One condition on an incident: a pattern of `*` and `?`, upper and lower case apart."""
 
     field: MatchField
     pattern: str  # "gpt-*"

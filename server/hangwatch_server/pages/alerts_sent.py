@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -38,8 +37,7 @@ async def of_incident(house: Services, incident: Incident, now: datetime) -> ren
         "has_channels": any(channel.is_enabled for channel in channels),
         "is_told": bool(_meant(incident, channels)),
         "alert_words": alert_words,
-        # A name may hold what a pattern means otherwise.
-        "silence_address": f"/silences?{urlencode({'job': glob.escape(incident.job_name)[:200]})}",
+        "silence_address": f"/silences?{urlencode({'job': incident.job_name[:200]})}",
     }
 
 

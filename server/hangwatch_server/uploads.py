@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
-from fastapi import Request
-from starlette.datastructures import UploadFile
+from fastapi import Depends, Request
+from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 
 from hangwatch_server import offline
@@ -36,33 +37,23 @@ def may(caller: Caller) -> bool:
     return caller.is_anonymous or caller.may("operate")
 
 
-async def report(request: Request, caller: Caller) -> Report:
-    """The report on the files of this request; its body is read only for who may give files."""
+async def form(request: Request, caller: Caller) -> FormData:
+    """The form of this request; its body is read only for who may give files, in their turn.
+
+    The turn is held until the request is over: its handler depends on `TURN`.
+    """
     if not may(caller):
         raise ForbiddenError(
             "files are read for who may operate: sign in with a token made with `hangwatch token "
             "create --scope operate`, or run `hangwatch diagnose FILE…`, which needs no server"
         )
-    if not _turn.acquire(blocking=False):
-        raise ConflictError("other files are being read just now: try again in a few seconds")
+    if not getattr(request.state, "has_turn", False):
+        if not _turn.acquire(blocking=False):
+            raise ConflictError("other files are being read just now: try again in a few seconds")
+        request.state.has_turn = True
     try:
-        files = await _files(request)
-        if not files:
-            raise UploadError("no file came with the request: choose recorder dumps or other files")
-        return await asyncio.to_thread(_examine, files)
-    finally:
-        _turn.release()
-
-
-async def _files(request: Request) -> list[File]:
-    try:
-        async with asyncio.timeout(GIVE_S), request.form(max_files=MAX_FILES) as form:
-            given = [item for _, item in form.multi_items() if isinstance(item, UploadFile)]
-            return [
-                File(name=item.filename[-MAX_NAME:], data=await item.read())
-                for item in given
-                if item.filename
-            ]
+        async with asyncio.timeout(GIVE_S):
+            return await request.form(max_files=MAX_FILES)
     except TimeoutError as error:
         raise UploadError(
             f"the files did not arrive within {GIVE_S:.0f} s: `hangwatch diagnose FILE…` "
@@ -75,6 +66,31 @@ async def _files(request: Request) -> list[File]:
             f"the files cannot be taken: {error.detail} More than {MAX_FILES} files are for "
             "`hangwatch diagnose FOLDER`."
         ) from error
+
+
+async def _turn_at_most(request: Request) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        await request.close()  # the files of its form
+        if getattr(request.state, "has_turn", False):
+            _turn.release()
+
+
+TURN = Depends(_turn_at_most)
+
+
+async def report(request: Request, caller: Caller) -> Report:
+    """The report on the files of this request."""
+    given = await form(request, caller)
+    files = [
+        File(name=item.filename[-MAX_NAME:], data=await item.read())
+        for _, item in given.multi_items()
+        if isinstance(item, UploadFile) and item.filename
+    ]
+    if not files:
+        raise UploadError("no file came with the request: choose recorder dumps or other files")
+    return await asyncio.to_thread(_examine, files)
 
 
 def _examine(files: list[File]) -> Report:

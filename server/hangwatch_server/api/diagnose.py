@@ -36,7 +36,9 @@ router = APIRouter(tags=["diagnose"])
     summary="Who holds a job up, by files alone; nothing is stored, nothing is unpickled",
     responses=examples.of(examples.REPORT),
     openapi_extra=_FORM,
+    dependencies=[uploads.TURN],
 )
+@security.form_read_by(uploads.form)
 @security.for_bound_callers
 async def diagnose(request: Request, caller: deps.Reader) -> Response:
     report = await uploads.report(request, caller)

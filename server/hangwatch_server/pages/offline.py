@@ -57,7 +57,8 @@ async def form(request: Request, caller: access.Reader) -> Response:
     return render.page(request, "offline", _values(uploads.may(caller)))
 
 
-@router.post("/offline")
+@router.post("/offline", dependencies=[uploads.TURN])
+@security.form_read_by(uploads.form)
 @security.for_bound_callers
 async def show(request: Request, caller: access.Reader) -> Response:
     report = await uploads.report(request, caller)

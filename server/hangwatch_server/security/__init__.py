@@ -21,6 +21,7 @@ from hangwatch_server.security.authenticator import (
     TokenRequest,
 )
 from hangwatch_server.security.bound import for_bound_callers
+from hangwatch_server.security.forms import form_read_by
 from hangwatch_server.security.guard import Guard
 from hangwatch_server.security.roles import RolesError
 from hangwatch_server.security.scopes import SCOPE_OF, Role, Scope, granted, role_of
@@ -43,6 +44,7 @@ __all__ = [
     "address_of",
     "csrf_token",
     "for_bound_callers",
+    "form_read_by",
     "granted",
     "guard_of",
     "jobs_of",

@@ -18,7 +18,7 @@ from hangwatch_server import logs
 from hangwatch_server.db.sessions import Session, SessionKind
 from hangwatch_server.db.tokens import Token
 from hangwatch_server.errors import HangwatchError
-from hangwatch_server.security import bound, sessions
+from hangwatch_server.security import bound, forms, sessions
 from hangwatch_server.security.authenticator import Authenticator
 from hangwatch_server.security.guard import Guard
 from hangwatch_server.security.scopes import SCOPE_OF, Scope, granted, role_of
@@ -181,9 +181,10 @@ def _proxy_still_says(request: Request, session: Session) -> bool:
 
 async def _refuse_forgery(request: Request, caller: Caller, cookie: str) -> None:
     text = request.headers.get(CSRF_HEADER, "")
-    if not text and "form" in request.headers.get("content-type", ""):
-        text = str((await request.form()).get(CSRF_FIELD, ""))
-    if not sessions.is_same_origin(request) or not sessions.is_csrf_text(cookie, text):
+    is_ours = sessions.is_same_origin(request)
+    if is_ours and not text and "form" in request.headers.get("content-type", ""):
+        text = str((await forms.read(request, caller)).get(CSRF_FIELD, ""))
+    if not is_ours or not sessions.is_csrf_text(cookie, text):
         raise _forbidden(
             request,
             caller,

@@ -96,6 +96,38 @@ def test_whoever_has_to_wait_for_a_turn_is_told_before_the_files_travel(
     assert status == 409
 
 
+def test_a_browser_too_is_told_so_before_its_files_travel(
+    api_server: RunningServer, admin: httpx.Client
+) -> None:
+    """The text against forgery comes in the same form: it is no reason to read all of it."""
+    with api_server.client("") as browser, contextlib.closing(_opened(admin, 1000)) as slow:
+        browser.post("/login", data={"token": api_server.admin_token})
+        slow.send(b"--files\r\n")
+        waiting.until(lambda: _if_busy(admin), 60, "the turn is taken")
+        busy = _page_by_its_head(browser)
+    with api_server.client("") as browser:
+        browser.post("/login", data={"token": api_server.new_token("read")})
+        refused = _page_by_its_head(browser)
+
+    assert (busy, refused) == (409, 403)
+
+
+def _page_by_its_head(browser: httpx.Client) -> int:
+    """The status of a form of the offline page of which no file is sent."""
+    cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in browser.cookies.jar)
+    host, port = browser.base_url.host, browser.base_url.port
+    connection = http.client.HTTPConnection(str(host), port, timeout=60)
+    with contextlib.closing(connection):
+        connection.putrequest("POST", "/offline")
+        connection.putheader("cookie", cookies)
+        connection.putheader("origin", f"http://{host}:{port}")
+        connection.putheader("accept", "text/html")
+        connection.putheader("content-type", "multipart/form-data; boundary=files")
+        connection.putheader("content-length", "1000")
+        connection.endheaders()
+        return connection.getresponse().status
+
+
 def _if_busy(admin: httpx.Client) -> httpx.Response | None:
     answer = admin.post(URL, files=[("files", ("x", b""))])
     return answer if answer.status_code == 409 else None

@@ -7,6 +7,7 @@ for all tests of this file.
 
 from __future__ import annotations
 
+import importlib
 import os
 import secrets
 import shlex
@@ -40,7 +41,7 @@ from hangwatch_server.demo.stage import (
 HERE = Path(__file__).parent
 DEPLOY = HERE.parents[1] / "deploy" / "slurm"
 BAD = "n2"
-NAME = "gpt-tiny"
+NAME = "gpt tiny"
 ELASTIC, ELASTIC_NODE = "gpt-elastic", "n3"
 TOOL = f'#!/bin/sh\nexec {sys.executable} -m hangwatch_agent "$@"\n'
 TRAINS_S = 180
@@ -190,6 +191,19 @@ def test_job_is_requeued_without_the_node_that_hangs_it(requeued: Requeued) -> N
     assert "begins restart=0 nodes=n[1-2]" in requeued.output
     assert "begins restart=1 nodes=n1\n" in requeued.output
     assert "ends restart=1 status=0" in requeued.output
+
+
+@needs_slurm
+def test_a_name_with_a_blank_is_read_as_slurm_has_it(
+    requeued: Requeued, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(DEPLOY))
+    monkeypatch.setenv("SLURM_CONF", str(requeued.folder / "slurm.conf"))
+    monkeypatch.setenv("PATH", cluster.PATH)
+
+    shown = importlib.import_module("hangwatch_slurm").job(requeued.number)
+
+    assert (shown["JobName"], shown["JobState"], shown["ExcNodeList"]) == (NAME, "COMPLETED", BAD)
 
 
 @needs_slurm

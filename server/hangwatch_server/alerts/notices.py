@@ -26,8 +26,10 @@ def of_slow_job(
     job: Job, channel: Channel, told: Sequence[Told], silences: Sequence[Silence], now: datetime
 ) -> tuple[Due, ...]:
     """Once per attempt and set of stragglers, and only where somebody asked for it."""
-    if job.state is not State.SLOW or Topic.SLOW not in channel.topics or told:
+    if job.state is not State.SLOW or Topic.SLOW not in channel.topics:
         return ()
+    if told:
+        return _renewal(Topic.SLOW, channel, told, now)
     subject = matching.of_verdict(job.verdict)
     is_new = now < job.verdict.since + timedelta(seconds=SLOW_FOR_S)
     if is_new or not matching.matches(channel.matchers, subject):
@@ -73,9 +75,7 @@ def of_spell(
         is_wanted = Topic.BLIND in channel.topics and spell.ended_at is None
         return (Due(channel=channel.id, topic=Topic.BLIND, held=held),) if is_wanted else ()
     if spell.ended_at is None and blind.state is DeliveryState.SENT:
-        is_fading = planning.is_fading(channel, blind.sent_at or blind.created_at, now)
-        again = Due(channel=channel.id, topic=Topic.BLIND, number=blind.number + 1)
-        return (again,) if is_fading else ()
+        return _renewal(Topic.BLIND, channel, told, now)
     if spell.ended_at is None:
         is_woken = blind.state is DeliveryState.SILENCED and not held
         return (Due(channel=channel.id, topic=Topic.BLIND, wakes=blind.id),) if is_woken else ()
@@ -83,6 +83,18 @@ def of_spell(
     if is_said or not was_told or Topic.SIGHTED not in channel.topics:
         return ()
     return (Due(channel=channel.id, topic=Topic.SIGHTED),)
+
+
+def _renewal(
+    topic: Topic, channel: Channel, told: Sequence[Told], now: datetime
+) -> tuple[Due, ...]:
+    """Again what stands, where its receiver would soon take it for over."""
+    last = next((one for one in told if one.topic is topic), None)
+    if len(told) > 1 or last is None or last.state is not DeliveryState.SENT:
+        return ()  # its end was told already, or it did not arrive
+    if not planning.is_fading(channel, last.sent_at or last.created_at, now):
+        return ()
+    return (Due(channel=channel.id, topic=topic, number=last.number + 1),)
 
 
 def _held(silences: Sequence[Silence], subject: Subject, now: datetime) -> str:

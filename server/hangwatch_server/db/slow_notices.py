@@ -34,6 +34,7 @@ async def standing(db: Database, without: Collection[str]) -> list[Told]:
             deliveries.c.incident.is_(None),  # the index's, as is the time
             deliveries.c.created_at > func.now() - STANDS_FOR,
             deliveries.c.topic == Topic.SLOW.value,
+            deliveries.c.number == 0,  # others renew it
             deliveries.c.state.in_(_ARRIVES),
             deliveries.c.about.not_in(without),
             ~is_over,

@@ -19,10 +19,10 @@ from hangwatch_server.alerts import retries
 from hangwatch_server.alerts.channels import KINDS
 from hangwatch_server.alerts.channels.base import Accepted, Outcome, Refused, TryAgain
 from hangwatch_server.alerts.senders import Senders
-from hangwatch_server.db import audit, deliveries, outbox
+from hangwatch_server.db import audit, claims, deliveries
 from hangwatch_server.db import channels as channel_rows
+from hangwatch_server.db.claims import Claimed, Tried
 from hangwatch_server.db.engine import Database
-from hangwatch_server.db.outbox import Claimed, Tried
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.model.alerts import Channel, DeliveryState
 
@@ -105,7 +105,7 @@ class Worker:
         claim = f"{self._holder}:{self._number}"
         claimed_s = time.monotonic()
         try:
-            found = await outbox.claim(
+            found = await claims.claim(
                 self._db,
                 claim,
                 for_s=self._pace.claim_s,
@@ -142,7 +142,7 @@ class Worker:
     async def _send_and_settle(self, one: Claimed, claimed_s: float) -> None:
         if one.is_orphan:
             async with self._connections:
-                await outbox.settle_failed(self._db, one, None, _ORPHAN)
+                await claims.settle_failed(self._db, one, None, _ORPHAN)
             return
         async with self._connections:
             channel = await channel_rows.find(self._db, one.channel)
@@ -166,7 +166,7 @@ class Worker:
         left_s = claimed_s + self._pace.claim_s * SEND_SHARE - time.monotonic()
         if takes_s <= left_s:
             return left_s
-        is_ours = await outbox.prolong(self._db, one, takes_s / SEND_SHARE)
+        is_ours = await claims.prolong(self._db, one, takes_s / SEND_SHARE)
         return takes_s if is_ours else None
 
     async def _send(self, channel: Channel, one: Claimed, within_s: float) -> Outcome:
@@ -187,10 +187,10 @@ class Worker:
         match outcome:
             case Accepted():
                 tried = Tried(status=outcome.status, error="", took_s=took_s)
-                return await outbox.settle_sent(self._db, one, tried, outcome.thread)
+                return await claims.settle_sent(self._db, one, tried, outcome.thread)
             case Refused():
                 tried = Tried(status=outcome.status, error=outcome.error, took_s=took_s)
-                is_ours = await outbox.settle_failed(self._db, one, tried, outcome.error)
+                is_ours = await claims.settle_failed(self._db, one, tried, outcome.error)
                 if is_ours and outcome.is_gone:
                     await self._disable(channel, outcome.error)
                 return is_ours
@@ -204,8 +204,8 @@ class Worker:
         )
         if delay_s is None:
             reason = f"given up after {one.tries + 1} tries: {outcome.error}"
-            return await outbox.settle_failed(self._db, one, tried, reason)
-        return await outbox.settle_put_off(self._db, one, tried, delay_s)
+            return await claims.settle_failed(self._db, one, tried, reason)
+        return await claims.settle_put_off(self._db, one, tried, delay_s)
 
     async def _disable(self, channel: Channel, reason: str) -> None:
         """The receiver wants nothing from us any more: who runs Hangwatch is told by the page."""
@@ -231,7 +231,7 @@ class Worker:
     async def _release(self) -> None:
         try:
             async with asyncio.timeout(self._pace.claim_s):
-                await outbox.release(self._db, self._holder)
+                await claims.release(self._db, self._holder)
         except (HangwatchError, TimeoutError) as error:
             _log.warning("claims_not_released", error=str(error) or "no answer in time")
 

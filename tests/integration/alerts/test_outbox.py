@@ -26,6 +26,7 @@ from hangwatch_server.db import (
     blind_spells,
     captures,
     channels,
+    claims,
     deliveries,
     incidents,
     outbox,
@@ -384,16 +385,16 @@ async def test_a_message_claimed_by_a_server_that_was_killed_goes_out_under_the_
     await house.channel(db, receiver.url)
     await house.settled_hang(db)
     await house.planner(db).plan()
-    (claimed,) = await outbox.claim(db, "dead:1", for_s=30, most_per_channel=4, without=())
-    assert await outbox.claim(db, "other:1", for_s=30, most_per_channel=4, without=()) == []
+    (claimed,) = await claims.claim(db, "dead:1", for_s=30, most_per_channel=4, without=())
+    assert await claims.claim(db, "other:1", for_s=30, most_per_channel=4, without=()) == []
 
     await house.pass_time(db, 31)
     async with house.sending(db):
         await until(lambda: receiver.requests, "it is sent")
 
     assert [request.headers["webhook-id"] for request in receiver.requests] == [claimed.id]
-    late = outbox.Tried(status=200, error="", took_s=31.0)
-    assert not await outbox.settle_sent(db, claimed, late, "")
+    late = claims.Tried(status=200, error="", took_s=31.0)
+    assert not await claims.settle_sent(db, claimed, late, "")
 
 
 async def test_a_server_that_stops_gives_its_claims_up(db: Database, receiver: Receiver) -> None:
@@ -407,7 +408,7 @@ async def test_a_server_that_stops_gives_its_claims_up(db: Database, receiver: R
         await until(lambda: receiver.requests, "it is under way")
         await working.stop()
 
-    assert len(await outbox.claim(db, "next:1", for_s=30, most_per_channel=4, without=())) == 1
+    assert len(await claims.claim(db, "next:1", for_s=30, most_per_channel=4, without=())) == 1
     receiver.go_on()
 
 

@@ -24,7 +24,9 @@ def scene() -> scenes.Scene:
 
 @pytest.fixture
 def app(scene: scenes.Scene, monkeypatch: pytest.MonkeyPatch) -> FastAPI:
-    return preview.build(scene, monkeypatch.setattr)
+    app = preview.build()
+    preview.show(app, scene, monkeypatch.setattr)
+    return app
 
 
 @pytest.fixture

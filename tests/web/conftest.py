@@ -58,7 +58,8 @@ def site(
 
 
 @pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
+def context(browser: Browser, site: Site) -> Iterator[BrowserContext]:
+    """A browser's window on the site; closed before the site stops to answer."""
     made = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
     yield made
     made.close()

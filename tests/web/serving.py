@@ -13,6 +13,8 @@ from fastapi import FastAPI
 from tests.support import waiting
 from tests.web import preview
 
+from hangwatch_server import logs
+
 
 @dataclass(frozen=True, slots=True)
 class Served:
@@ -32,6 +34,7 @@ class Served:
 
 @contextlib.contextmanager
 def running() -> Iterator[Served]:
+    logs.configure("warning")  # without it a traceback is drawn with all values, for half a minute
     app = preview.build()
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))

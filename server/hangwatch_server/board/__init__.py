@@ -5,5 +5,6 @@ No history, no decisions, no I/O. Time is passed in, always the server's monoton
 
 from hangwatch_server.board.base import Board, JobMeta, NodeState, ProcessId
 from hangwatch_server.board.memory import MemoryBoard
+from hangwatch_server.board.relayed import NodeWhole, RelayedBoard
 
-__all__ = ["Board", "JobMeta", "MemoryBoard", "NodeState", "ProcessId"]
+__all__ = ["Board", "JobMeta", "MemoryBoard", "NodeState", "NodeWhole", "ProcessId", "RelayedBoard"]

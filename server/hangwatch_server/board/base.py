@@ -88,6 +88,12 @@ class Board(Protocol):
         """Continue the count of attempts from what an earlier server stored."""
         ...
 
+    def align(
+        self, job: str, attempt: int, processes: Mapping[int, ProcessId], now_s: float
+    ) -> None:
+        """Count attempts on from what the job's owner stored, where restarts were missed here."""
+        ...
+
     def jobs(self) -> tuple[str, ...]:
         """Ids of all jobs on the board."""
         ...
@@ -104,6 +110,10 @@ class Board(Protocol):
 
     def node_of(self, job: str, rank: int) -> str | None:
         """The node whose process is this rank of the present attempt."""
+        ...
+
+    def unheard(self, job: str) -> int:
+        """How many ranks of the job are unknown because their agents' server is not heard."""
         ...
 
     def links(self, now_s: float) -> dict[str, Link]:

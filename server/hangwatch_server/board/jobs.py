@@ -115,6 +115,16 @@ class BoardJob:
             slot.number = max(renumbered, slot.restart + 1)
             self._set_attempt(slot.number, now_s)
 
+    def align(self, attempt: int, processes: Mapping[int, ProcessId], now_s: float) -> None:
+        """Take over a higher count of attempts, whose processes are those given."""
+        if attempt <= self.attempt:
+            return
+        self.base_attempt, self.base_processes = attempt, dict(processes)
+        for rank, slot in self.slots.items():
+            if not self._is_new(rank, slot.process) and rank in self.base_processes:
+                slot.number = max(slot.number, attempt)
+        self._set_attempt(attempt, now_s)
+
     def world_size(self) -> int:
         """From torch where a rank of this attempt knows it, else the best guess, never 0."""
         present = [slot.beat for slot in self.slots.values() if slot.number == self.attempt]

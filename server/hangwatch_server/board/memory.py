@@ -68,7 +68,7 @@ class MemoryBoard:
         for report in heartbeat.ras:
             asked = self._jobs.get(base.job_id(report.launch))
             if asked is not None and asked.by_node.get(node):
-                asked.ras.take(report, now_s)  # a node speaks for no job but its ranks'
+                asked.ras.take(report, node, now_s)  # a node speaks for no job but its ranks'
 
     def merge_entries(self, part: wire.CapturePart, now_s: float) -> None:
         job = self._jobs.get(base.job_id(part.launch))
@@ -82,6 +82,13 @@ class MemoryBoard:
         found = self._jobs.get(job)
         if found is not None:
             found.set_base(attempt, processes, now_s)
+
+    def align(
+        self, job: str, attempt: int, processes: Mapping[int, ProcessId], now_s: float
+    ) -> None:
+        found = self._jobs.get(job)
+        if found is not None:
+            found.align(attempt, processes, now_s)
 
     def jobs(self) -> tuple[str, ...]:
         return tuple(self._jobs)
@@ -152,6 +159,9 @@ class MemoryBoard:
         found = self._jobs.get(job)
         slot = found.slots.get(rank) if found is not None else None
         return slot.node if slot is not None else None
+
+    def unheard(self, job: str) -> int:
+        return 0
 
     def links(self, now_s: float) -> dict[str, Link]:
         return {

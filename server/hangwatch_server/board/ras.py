@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from hangwatch_agent import wire
 from hangwatch_server import ranges
 from hangwatch_server.board.slots import Slot
@@ -45,13 +47,14 @@ class RasBook:
     def __init__(self) -> None:
         self._report: wire.RasReport | None = None
         self._taken_s = 0.0
+        self._node = ""
         self._still: dict[str, _Standstill] = {}
         self._resolved: tuple[_Resolved, ...] = ()
         self._resolved_for: tuple[object, ...] = ()
         self._ranks: frozenset[int] = frozenset()
 
-    def take(self, report: wire.RasReport, now_s: float) -> None:
-        """Keep an answer that is newer than the one at hand."""
+    def take(self, report: wire.RasReport, node: str, now_s: float) -> None:
+        """Keep an answer that a node brings, if it is newer than the one at hand."""
         taken_s = now_s - max(0.0, report.age_s)
         if self._report is not None and taken_s <= self._taken_s + _SAME_ANSWER_S:
             return
@@ -64,6 +67,13 @@ class RasBook:
             else:
                 still[item.hash] = _Standstill(fingerprint, taken_s)
         self._report, self._taken_s, self._still = report, taken_s, still
+        self._node = node
+
+    def brought_by(self, node: str, at_s: float) -> wire.RasReport | None:
+        """The answer at hand, aged as of that moment, if this node has brought it."""
+        if self._report is None or self._node != node:
+            return None
+        return msgspec.structs.replace(self._report, age_s=max(0.0, at_s - self._taken_s))
 
     def ranks(self, now_s: float) -> frozenset[int]:
         """The ranks that the newest answer speaks of, as of the last look."""

@@ -5,5 +5,6 @@ Nothing durable travels here. A listener that missed an event reads the state ag
 
 from hangwatch_server.bus.base import Bus, Event, Subscription
 from hangwatch_server.bus.memory import MemoryBus
+from hangwatch_server.bus.relayed import RelayedBus
 
-__all__ = ["Bus", "Event", "MemoryBus", "Subscription"]
+__all__ = ["Bus", "Event", "MemoryBus", "RelayedBus", "Subscription"]

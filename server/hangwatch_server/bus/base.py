@@ -47,8 +47,11 @@ class Subscription(Protocol):
 
 
 class Bus(Protocol):
-    def publish(self, topic: str, data: Mapping[str, str]) -> None:
-        """Hand an event to every subscriber of `topic`; never blocks, never fails."""
+    def publish(self, topic: str, data: Mapping[str, str], *, is_local: bool = False) -> None:
+        """Hand an event to every subscriber of `topic`; never blocks, never fails.
+
+        `is_local`: every server finds this out by itself, so the others need not hear of it.
+        """
         ...
 
     def subscribe(self, topics: Iterable[str]) -> Subscription:

@@ -75,7 +75,7 @@ class MemoryBus:
         # Weak: a page that went away without closing its subscription must not be fed for ever.
         self._topics: dict[str, WeakSet[MemorySubscription]] = {}
 
-    def publish(self, topic: str, data: Mapping[str, str]) -> None:
+    def publish(self, topic: str, data: Mapping[str, str], *, is_local: bool = False) -> None:
         self._number += 1
         subscriptions = self._topics.get(topic)
         if subscriptions is None:

@@ -221,7 +221,7 @@ def _with_ras(snapshot: Snapshot, pile: Pile) -> Snapshot:
     for number, item in enumerate(pile.ras):
         if item.ras is not None:
             told = ras_status.report(_without_processes(item.ras), LAUNCH, number + 1, 0.0)
-            book.take(told, number * RAS_APART_S)
+            book.take(told, "", number * RAS_APART_S)
     now_s = len(pile.ras) * RAS_APART_S
     views = book.views({}, {}, snapshot.groups, snapshot.world_size, 0, now_s)
     return replace(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from hangwatch_agent import wire
-from hangwatch_server.board import MemoryBoard
+from hangwatch_server.board import Board, MemoryBoard
 from hangwatch_server.board.base import job_id
 
 KEY = "launch-1"
@@ -52,8 +52,18 @@ def heartbeat(
     )
 
 
-def board_with(*nodes: str, now_s: float = 0.0) -> MemoryBoard:
-    board = MemoryBoard()
+class Maker:
+    """What boards the tests of the board's contract are run on; see the same tests over Redis."""
+
+    make: Callable[[], Board] = MemoryBoard
+
+
+def new_board() -> Board:
+    return Maker.make()
+
+
+def board_with(*nodes: str, now_s: float = 0.0) -> Board:
+    board = new_board()
     for node in nodes:
         board.hello(node, wire.Hello(protocol=1, node=node, version="0"), now_s)
     return board

@@ -9,7 +9,7 @@ from tests.unit.server.board import beats
 
 from hangwatch_agent import wire
 from hangwatch_server import diagnose
-from hangwatch_server.board import MemoryBoard
+from hangwatch_server.board import Board
 from hangwatch_server.board.base import job_id
 from hangwatch_server.board.memory import MAX_JOBS_PER_NODE
 from hangwatch_server.model import Link
@@ -209,7 +209,7 @@ def test_node_cannot_take_a_living_rank_of_another_node() -> None:
     assert snapshot.attempt == 1
 
 
-def holder(board: MemoryBoard, now_s: float) -> tuple[str, int]:
+def holder(board: Board, now_s: float) -> tuple[str, int]:
     """The node of rank 0, and the attempt."""
     snapshot = board.snapshot(JOB, now_s)
     assert snapshot is not None
@@ -454,7 +454,7 @@ def test_old_job_outlives_a_late_agent_and_its_own_end() -> None:
 
 @given(order=st.permutations(["a", "b", "c", "d"]))
 def test_order_in_which_nodes_report_does_not_matter(order: list[str]) -> None:
-    straight, mixed = MemoryBoard(), MemoryBoard()
+    straight, mixed = beats.new_board(), beats.new_board()
     frames = {
         node: beats.heartbeat(
             [beats.rank(index, start=500 if index % 2 else 100, restart=index % 2)],
@@ -498,7 +498,7 @@ def test_attempt_never_falls_and_the_newest_process_holds_the_rank(starts: list[
 
 
 def test_a_clock_that_goes_wrong_is_remembered_from_the_last_hello() -> None:
-    board = MemoryBoard()
+    board = beats.new_board()
     hello = wire.Hello(protocol=1, node="node-a", version="0", wall_s=1_000.0)
 
     board.hello("node-a", hello, 0.0, 2.5)

@@ -10,7 +10,7 @@ from tests.unit.server.board import beats
 from hangwatch_agent import wire
 from hangwatch_agent.carried import Carried
 from hangwatch_server import places
-from hangwatch_server.board import MemoryBoard
+from hangwatch_server.board import Board
 from hangwatch_server.model import RankView
 from hangwatch_server.places import Places
 
@@ -19,13 +19,13 @@ GROUP = wire.GroupBeat(gid="g", counter=5, stall_s=2.0, entries=(ENTRY,), are_en
 KEPT = msgspec.structs.replace(GROUP, entries=(), are_entries_kept=True)
 
 
-def _view(board: MemoryBoard) -> RankView:
+def _view(board: Board) -> RankView:
     snapshot = board.snapshot(beats.JOB, 1.0)
     assert snapshot is not None
     return snapshot.ranks[0]
 
 
-def _groups(board: MemoryBoard) -> tuple[wire.GroupBeat, ...]:
+def _groups(board: Board) -> tuple[wire.GroupBeat, ...]:
     beat = _view(board).beat
     assert beat is not None
     return beat.groups
@@ -37,7 +37,7 @@ def _places_by_itself(view: RankView) -> Places | None:
     return places.of(view.rank, view.beat) if stands else None
 
 
-def _apply(board: MemoryBoard, *groups: wire.GroupBeat, start: int = 100) -> None:
+def _apply(board: Board, *groups: wire.GroupBeat, start: int = 100) -> None:
     board.apply("a", beats.heartbeat([beats.rank(0, groups=groups, start=start)]), 1.0)
 
 

@@ -8,7 +8,7 @@ from tests.unit.server.board import beats
 
 from hangwatch_agent import wire
 from hangwatch_agent.wire import RasMember, RasState
-from hangwatch_server.board import MemoryBoard, ras
+from hangwatch_server.board import Board, ras
 from hangwatch_server.model import RasView, Snapshot
 
 
@@ -27,7 +27,7 @@ def answer(
 
 
 def told(
-    board: MemoryBoard, node: str, *answers: wire.RasReport, at_s: float, ranks: Sequence[int]
+    board: Board, node: str, *answers: wire.RasReport, at_s: float, ranks: Sequence[int]
 ) -> Snapshot:
     beat = beats.heartbeat([beats.rank(rank) for rank in ranks])
     frame = wire.Heartbeat(number=1, launches=beat.launches, ranks=beat.ranks, ras=answers)
@@ -55,7 +55,7 @@ def test_members_are_found_by_pid_among_the_job_s_ranks() -> None:
 
 
 def test_same_pid_on_two_nodes_is_told_apart_by_address() -> None:
-    board = MemoryBoard()
+    board = beats.new_board()
     for node, address in (("a", "10.0.0.1"), ("b", "10.0.0.2")):
         hello = wire.Hello(protocol=1, node=node, version="0", addresses=(address,))
         board.hello(node, hello, 0.0)

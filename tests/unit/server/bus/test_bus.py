@@ -1,4 +1,4 @@
-"""The bus in memory: who hears what, and what happens to the slow."""
+"""The contract of the bus: who hears what, and what happens to the slow."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import gc
 
 import pytest
+from tests.unit.server.bus import buses
 
 from hangwatch_server.bus import MemoryBus
 
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_subscriber_hears_its_topics_from_the_moment_of_subscribing() -> None:
-    bus = MemoryBus()
+    bus = buses.new_bus()
     bus.publish("jobs", {"job": "before"})
 
     with bus.subscribe(("jobs", "nodes")) as subscription:
@@ -28,7 +29,7 @@ async def test_subscriber_hears_its_topics_from_the_moment_of_subscribing() -> N
 
 
 async def test_slow_subscriber_loses_the_oldest_events_and_knows_how_many() -> None:
-    bus = MemoryBus(queue_size=2)
+    bus = buses.new_bus(queue_size=2)
     subscription = bus.subscribe(("jobs",))
 
     for name in "abcde":
@@ -40,7 +41,7 @@ async def test_slow_subscriber_loses_the_oldest_events_and_knows_how_many() -> N
 
 
 async def test_waiting_subscriber_is_woken_by_an_event() -> None:
-    bus = MemoryBus()
+    bus = buses.new_bus()
     with bus.subscribe(("jobs",)) as subscription:
         waiting = asyncio.create_task(subscription.next(30))
         await asyncio.sleep(0)
@@ -52,14 +53,14 @@ async def test_waiting_subscriber_is_woken_by_an_event() -> None:
 
 
 async def test_next_gives_none_when_nothing_comes() -> None:
-    bus = MemoryBus()
+    bus = buses.new_bus()
 
     with bus.subscribe(("jobs",)) as subscription:
         assert await subscription.next(0.001) is None
 
 
 async def test_closing_the_bus_ends_every_subscription() -> None:
-    bus = MemoryBus()
+    bus = buses.new_bus()
     subscription = bus.subscribe(("jobs",))
     waiting = asyncio.create_task(_all(subscription))
     await asyncio.sleep(0)
@@ -85,7 +86,7 @@ async def _all(subscription) -> list[object]:  # type: ignore[no-untyped-def]
 
 
 async def test_who_reads_the_state_anyway_need_not_hear_every_event_before_it() -> None:
-    bus = MemoryBus()
+    bus = buses.new_bus()
     with bus.subscribe(("jobs",)) as subscription:
         for name in "abc":
             bus.publish("jobs", {"job": name})

@@ -66,6 +66,31 @@ bus_events_dropped = Counter(
     "Events that a slow subscriber lost.",
     registry=registry,
 )
+frames_relayed = Counter(
+    "hangwatch_frames_relayed_total",
+    "Heartbeats that came in through another server.",
+    registry=registry,
+)
+relayed_bytes = Counter(
+    "hangwatch_relayed_bytes_total",
+    "Bytes told to other servers, as packed for Redis.",
+    registry=registry,
+)
+relay_failures = Counter(
+    "hangwatch_relay_failures_total",
+    "Failed attempts to tell other servers over Redis.",
+    registry=registry,
+)
+wholes_wanted = Counter(
+    "hangwatch_wholes_wanted_total",
+    "Times that another server was asked for all it knows: it was new, or something was missed.",
+    registry=registry,
+)
+letters_refused = Counter(
+    "hangwatch_letters_refused_total",
+    "Messages of other servers that could not be read or taken in.",
+    registry=registry,
+)
 tick_seconds = Histogram(
     "hangwatch_tick_seconds",
     "Time that one look at all jobs took.",

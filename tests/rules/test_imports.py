@@ -38,7 +38,17 @@ READERS = {
     "hangwatch_agent.ras.status", "hangwatch_agent.ras.status.Status", "hangwatch_agent.ras.text",
     "hangwatch_agent.stacks",
 }  # fmt: skip
-LIVING = {"actions", "alerts", "offline", "incidents", "captures", "ingest", "watch", "security"}
+LIVING = {
+    "actions",
+    "alerts",
+    "offline",
+    "relay",
+    "incidents",
+    "captures",
+    "ingest",
+    "watch",
+    "security",
+}
 DOORS = {
     "offline_command",
     "quotas",
@@ -50,6 +60,7 @@ DOORS = {
     "db_command",
     "services",
     "lifespan",
+    "replica",
     "serve",
     "protocol",
     "tls",

@@ -16,6 +16,7 @@ from hangwatch_server.settings.alerts import AlertSettings
 from hangwatch_server.settings.calls import CallLimits
 from hangwatch_server.settings.detection import DetectionLimits, setting
 from hangwatch_server.settings.outgoing import OutgoingSettings
+from hangwatch_server.settings.redis import RedisSettings
 
 
 def default_data_dir() -> Path:
@@ -27,7 +28,13 @@ def default_data_dir() -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings(
-    AccessSettings, CallLimits, DetectionLimits, ActionSettings, AlertSettings, OutgoingSettings
+    AccessSettings,
+    CallLimits,
+    DetectionLimits,
+    ActionSettings,
+    AlertSettings,
+    OutgoingSettings,
+    RedisSettings,
 ):
     """What one server process needs to know."""
 

@@ -32,4 +32,5 @@ def test_secrets_are_marked() -> None:
         "heartbeat_url",
         "oidc_client_secret",
         "outgoing_proxy",
+        "redis_url",
     }

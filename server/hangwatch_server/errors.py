@@ -61,3 +61,7 @@ class DataFolderError(HangwatchError):
 
 class DatabaseError(HangwatchError):
     """The database cannot be reached or has a schema that this version cannot use."""
+
+
+class NotWrittenError(DatabaseError):
+    """The database answers and takes no writes: it is read-only, or its disk is full."""

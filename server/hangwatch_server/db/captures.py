@@ -6,8 +6,9 @@ perhaps after the deadline, when a row that says "did not answer" stands in thei
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -110,6 +111,29 @@ async def finish(db: Database, capture_id: str, state: CaptureState) -> None:
     statement = update(captures).where(captures.c.id == capture_id).values(state=state.value)
     async with db.begin() as connection:
         await connection.execute(statement)
+
+
+async def end_abandoned(db: Database, after_s: float, without: Collection[str]) -> None:
+    """End what is still being taken so long after it was asked for, but for these captures."""
+    statement = (
+        update(captures)
+        .where(
+            captures.c.state == CaptureState.TAKING.value,
+            captures.c.requested_at < func.now() - timedelta(seconds=after_s),
+            captures.c.id.not_in(without),
+        )
+        .values(state=CaptureState.PARTIAL.value)
+    )
+    async with db.begin() as connection:
+        await connection.execute(statement)
+
+
+async def is_taking(db: Database, capture_id: str) -> bool:
+    """False for a capture that is finished, and for one that is not stored."""
+    statement = select(captures.c.state).where(captures.c.id == capture_id)
+    async with db.begin() as connection:
+        state = (await connection.execute(statement)).scalar_one_or_none()
+    return state == CaptureState.TAKING.value
 
 
 async def find(db: Database, capture_id: str) -> Capture | None:

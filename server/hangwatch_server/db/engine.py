@@ -10,12 +10,12 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator
 
 from sqlalchemy import URL, make_url, text
-from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from hangwatch_server.db import codec
-from hangwatch_server.errors import DatabaseError
+from hangwatch_server.errors import DatabaseError, NotWrittenError
 
 DRIVER = "postgresql+psycopg"
 CONNECT_ARGS = {
@@ -24,6 +24,10 @@ CONNECT_ARGS = {
     "options": "-c statement_timeout=30s -c idle_in_transaction_session_timeout=60s"
     " -c timezone=UTC",
 }
+# SQLSTATE of what Postgres answers when it will not write: a standby or a read-only setting, and a
+# full disk (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+READ_ONLY, DISK_FULL = "25006", "53100"
+_INVALID_TRANSACTION = "25"  # class of READ_ONLY and of a transaction ended for being idle
 # What runs at a stop takes milliseconds; who stops a server kills it after some ten seconds.
 CLOSE_WAIT_S = 5.0
 
@@ -88,6 +92,10 @@ class Database:
                     yield connection
         except (OperationalError, InterfaceError, PoolTimeoutError) as error:
             raise unusable(self.url, error) from error
+        except InternalError as error:
+            if not _state(error).startswith(_INVALID_TRANSACTION):
+                raise
+            raise unusable(self.url, error) from error
 
     @contextlib.contextmanager
     def _counted(self) -> Iterator[None]:
@@ -124,6 +132,11 @@ def unusable(url: URL, error: Exception) -> DatabaseError:
     shown = url.set(drivername="postgresql").render_as_string(hide_password=True)
     cause = getattr(error, "orig", None) or error
     words = " ".join(str(cause).split())
+    if _state(error) in (READ_ONLY, DISK_FULL):
+        return NotWrittenError(
+            f"Postgres at {shown} takes no writes: check its disk, that it is the primary, and "
+            f"default_transaction_read_only ({words})"
+        )
     if "authentication failed" in words or "no pg_hba.conf entry" in words:
         return DatabaseError(
             f"Postgres refused the login of {shown}: check user and password in the database URL "
@@ -142,3 +155,8 @@ def unusable(url: URL, error: Exception) -> DatabaseError:
         f"Postgres cannot be reached at {shown}: check that it runs and that host, port and "
         f"firewall are right, for example with: pg_isready -d '{shown}' ({words})"
     )
+
+
+def _state(error: Exception) -> str:
+    """The SQLSTATE of what Postgres answered; "" where it was no answer of Postgres."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None) or ""

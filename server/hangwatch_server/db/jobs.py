@@ -35,9 +35,19 @@ class StoredAttempt:
     processes: dict[int, Process]
 
 
-async def save(db: Database, job: Job, launch: str, processes: Mapping[int, Process]) -> None:
-    """Insert or refresh a job. A verdict older than the stored one does not replace it."""
+async def save(
+    db: Database,
+    job: Job,
+    launch: str,
+    processes: Mapping[int, Process],
+    lease: Lease | None = None,
+) -> None:
+    """Insert or refresh a job. A verdict older than the stored one does not replace it.
+
+    Raises StaleLeaseError where a lease is given that is no longer the newest.
+    """
     async with db.begin() as connection:
+        await leases.check(connection, lease)
         await _upsert_job(connection, job, launch)
         if processes:
             await _upsert_attempt(connection, job, processes)
@@ -188,6 +198,23 @@ async def save_verdict(db: Database, verdict: Verdict, lease: Lease) -> Verdict:
             .values(state=verdict.state.value, verdict=indexed, verdict_index=index)
         )
     return indexed
+
+
+async def verdict_indexes(db: Database, job_ids: Collection[str]) -> dict[str, int]:
+    """The index of the newest verdict of each of these jobs that is stored."""
+    statement = select(jobs.c.id, jobs.c.verdict_index).where(jobs.c.id.in_(job_ids))
+    async with db.begin() as connection:
+        return {row.id: row.verdict_index for row in await connection.execute(statement)}
+
+
+async def verdicts_of(db: Database, job_ids: Collection[str]) -> list[Verdict]:
+    """The newest verdicts of these jobs."""
+    if not job_ids:
+        return []
+    statement = select(jobs.c.verdict).where(jobs.c.id.in_(job_ids))
+    async with db.begin() as connection:
+        found = await connection.execute(statement)
+        return [codec.restore(row.verdict, Verdict) for row in found]
 
 
 async def delete(db: Database, job_id: str) -> bool:

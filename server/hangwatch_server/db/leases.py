@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -64,11 +64,50 @@ async def release(db: Database, lease: Lease) -> None:
         await connection.execute(statement)
 
 
-async def check(connection: AsyncConnection, lease: Lease) -> None:
+async def holder(db: Database, job: str) -> str:
+    """Who holds the lease now; "" where nobody does."""
+    statement = select(leases.c.holder).where(
+        leases.c.job == job, leases.c.expires_at > func.clock_timestamp()
+    )
+    async with db.begin() as connection:
+        return (await connection.execute(statement)).scalar_one_or_none() or ""
+
+
+async def held(db: Database, prefix: str) -> list[str]:
+    """What begins so and is held now."""
+    statement = select(leases.c.job).where(
+        leases.c.job.startswith(prefix, autoescape=True),
+        leases.c.expires_at > func.clock_timestamp(),
+    )
+    async with db.begin() as connection:
+        return list((await connection.execute(statement)).scalars())
+
+
+async def drop(db: Database, lease: Lease) -> None:
+    """Give up a lease that nobody will claim again; nothing happens when it is no longer ours."""
+    async with db.begin() as connection:
+        await connection.execute(delete(leases).where(_is(lease)))
+
+
+async def sweep(db: Database, prefix: str, older_than_s: float) -> None:
+    """Forget what begins so and ran out so long ago: nobody gave it up, and nobody claims it."""
+    statement = delete(leases).where(
+        leases.c.job.startswith(prefix, autoescape=True),
+        leases.c.expires_at < func.clock_timestamp() - timedelta(seconds=older_than_s),
+    )
+    async with db.begin() as connection:
+        await connection.execute(statement)
+
+
+async def check(connection: AsyncConnection, lease: Lease | None) -> None:
     """Hold the lease's row until this transaction ends; raise StaleLeaseError if it is not ours.
+
+    None for what needs no lease, as tests and imports write it.
 
     A lease that ran out but was claimed by nobody still counts: its token is the newest.
     """
+    if lease is None:
+        return
     statement = select(leases.c.job).where(_is(lease)).with_for_update(read=True)
     if (await connection.execute(statement)).first() is None:
         raise StaleLeaseError(

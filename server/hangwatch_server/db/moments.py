@@ -6,8 +6,9 @@ import msgspec
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from hangwatch_server.db import codec
+from hangwatch_server.db import codec, leases
 from hangwatch_server.db.engine import Database
+from hangwatch_server.db.leases import Lease
 from hangwatch_server.db.tables import incident_moments
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import Moment
@@ -15,15 +16,17 @@ from hangwatch_server.model import Moment
 MAX_MOMENTS = 12
 
 
-async def add(db: Database, incident: str, moment: Moment) -> None:
+async def add(db: Database, incident: str, moment: Moment, lease: Lease | None = None) -> None:
     """Store a moment; of a full incident the last one gives way, since the first ones say most.
 
-    Raises NotFoundError when the incident is not, or no longer, stored.
+    Raises NotFoundError when the incident is not, or no longer, stored; StaleLeaseError where a
+    lease is given that is no longer the newest.
     """
     own = select(incident_moments.c.id).where(incident_moments.c.incident == incident)
     beyond = own.order_by(incident_moments.c.id).offset(MAX_MOMENTS - 1)
     try:
         async with db.begin() as connection:
+            await leases.check(connection, lease)
             await connection.execute(
                 delete(incident_moments).where(incident_moments.c.id.in_(beyond))
             )

@@ -13,8 +13,9 @@ from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 
-from hangwatch_server.db import codec
+from hangwatch_server.db import codec, leases
 from hangwatch_server.db.engine import Database
+from hangwatch_server.db.leases import Lease
 from hangwatch_server.db.tables import job_timelines
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import State, TimelinePoint
@@ -30,10 +31,13 @@ class _Stored(msgspec.Struct, array_like=True, frozen=True):
     attempt: int
 
 
-async def save(db: Database, job: str, points: Sequence[TimelinePoint]) -> None:
+async def save(
+    db: Database, job: str, points: Sequence[TimelinePoint], lease: Lease | None = None
+) -> None:
     """Put these points in the place of what is stored; the job must have been saved.
 
-    Raises NotFoundError when the job is not, or no longer, stored.
+    Raises NotFoundError when the job is not, or no longer, stored; StaleLeaseError where a lease is
+    given that is no longer the newest.
     """
     rows = [
         _Stored(point.ago_s, point.calls_per_s, point.state, point.phase, point.attempt)
@@ -42,6 +46,7 @@ async def save(db: Database, job: str, points: Sequence[TimelinePoint]) -> None:
     new = insert(job_timelines).values(job=job, at=func.clock_timestamp(), points=rows)
     try:
         async with db.begin() as connection:
+            await leases.check(connection, lease)
             await connection.execute(
                 new.on_conflict_do_update(
                     index_elements=[job_timelines.c.job],

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
-from hangwatch_server.db import leases
+import pytest
+from sqlalchemy import select
+from tests.support import verdicts as make
+
+from hangwatch_server.db import jobs, leases, tables, timelines
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import StaleLeaseError
+from hangwatch_server.model import State, TimelinePoint
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 
@@ -71,3 +76,38 @@ async def test_released_lease_is_free_at_once_and_fences_its_old_holder(db: Data
 
     assert not await leases.renew(db, lease, 30)
     assert await leases.claim(db, "job", "server-b", 30) is not None
+
+
+async def test_server_that_slept_past_its_lease_writes_nothing_of_what_it_saw_before(
+    db: Database,
+) -> None:
+    job = make.job()
+    old = await leases.claim(db, job.id, "server-a", 0)
+    new = await leases.claim(db, job.id, "server-b", 30)
+    now = [TimelinePoint(ago_s=1.0, calls_per_s=2.0, state=State.HUNG)]
+    await jobs.save(db, job, "run-1", {0: ("node-a", 812, 7)}, new)
+    await timelines.save(db, job.id, now, new)
+
+    with pytest.raises(StaleLeaseError):
+        await jobs.save(db, replace(job, reporting=1), "run-1", {0: ("node-b", 9, 9)}, old)
+    with pytest.raises(StaleLeaseError):
+        await timelines.save(db, job.id, [], old)
+
+    kept, attempt = await jobs.find(db, job.id), await jobs.stored_attempt(db, job.id)
+    assert kept is not None
+    assert attempt is not None
+    assert kept.reporting == job.reporting
+    assert attempt.processes == {0: ("node-a", 812, 7)}
+    assert [point.state for point in await timelines.find(db, job.id)] == [State.HUNG]
+
+
+async def test_leases_that_ran_out_long_ago_are_swept_and_others_kept(db: Database) -> None:
+    for name, ttl_s in (("replica a", -100.0), ("replica b", 30.0), ("job", -100.0)):
+        await leases.claim(db, name, "somebody", ttl_s)
+
+    await leases.sweep(db, "replica ", 60.0)
+
+    assert await leases.held(db, "replica ") == ["replica b"]
+    async with db.begin() as connection:
+        left = (await connection.execute(select(tables.leases.c.job))).scalars().all()
+    assert sorted(left) == ["job", "replica b"]

@@ -7,7 +7,7 @@ Pure: a memory, a snapshot and a finding in; the next memory and a decision out.
 from __future__ import annotations
 
 from hangwatch_server.detect.decision import Decision, Wish
-from hangwatch_server.detect.memory import Memory
+from hangwatch_server.detect.memory import Memory, ask_anew, confirm
 from hangwatch_server.detect.restarts import inherit, next_attempt
 from hangwatch_server.detect.settings import DetectSettings
 from hangwatch_server.detect.step import needs_diagnosis, step
@@ -17,6 +17,8 @@ __all__ = [
     "DetectSettings",
     "Memory",
     "Wish",
+    "ask_anew",
+    "confirm",
     "inherit",
     "needs_diagnosis",
     "next_attempt",

@@ -7,7 +7,7 @@ that were last stored with the job's verdict hold until its pace is known again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hangwatch_server.model import Evidence, Limits
 
@@ -108,3 +108,20 @@ class Memory:
     hard_since_s: float = 0.0
     has_progressed: bool = False
     over_since_s: float | None = None  # every process of the job is gone since
+
+
+def ask_anew(memory: Memory) -> Memory:
+    """Forget which captures of this stall were wished for: nobody could take them."""
+    if memory.stall is None:
+        return memory
+    stall = replace(
+        memory.stall, wished_s=(), wished_for=(), waiting_wishes=0, has_asked_recorder=False
+    )
+    return replace(memory, stall=stall)
+
+
+def confirm(memory: Memory) -> Memory:
+    """The stall at hand was confirmed as a hang by another server."""
+    if memory.stall is None:
+        return memory
+    return replace(memory, stall=replace(memory.stall, is_hung=True))

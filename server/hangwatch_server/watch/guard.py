@@ -1,17 +1,58 @@
-"""Keeps a server that has just started from ending an incident that it only does not see yet."""
+"""Keeps a server from deciding by what it does not see.
+
+One that has just started must not end an incident that it does not see yet; one that does not hear
+another server knows nothing of the ranks there.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 
-from hangwatch_server import diagnose
+from hangwatch_server import detect, diagnose, ranges
 from hangwatch_server.detect import Decision
-from hangwatch_server.model import State
+from hangwatch_server.model import Link, State
 from hangwatch_server.watch.watched import Watched
 
 # Agents reconnect with jitter; this long of full, healthy reports is progress, not a gap in sight.
 STEADY_S = 5.0
+_SLACK_S = 2.0  # between the clocks of two servers
+_TROUBLE = (State.SUSPECTED, State.HUNG, State.FAILED)
 _WAITING = "Waiting for the agents to report after a restart of the server."
+
+
+def _confirmed_before(watched: Watched, decision: Decision) -> Decision:
+    """What another server has confirmed need not be proven again, while nobody has moved since."""
+    inherited, watched.inherited = watched.inherited, None
+    if inherited is None or decision.state is not State.SUSPECTED:
+        return decision
+    before, confirmed_at = inherited.verdict, inherited.confirmed_at
+    found = (watched.finding.kind, watched.finding.culprit_ranks)
+    if confirmed_at is None or found != (before.kind, before.culprit_ranks):
+        return decision
+    since_s = (watched.last_seen - confirmed_at).total_seconds()
+    if decision.stalled_s + _SLACK_S < since_s:
+        return decision  # it is another stall
+    watched.memory = detect.confirm(watched.memory)
+    reason = "no progress since the hang was confirmed"
+    return dataclasses.replace(decision, state=State.HUNG, reason=reason)
+
+
+def unheard(watched: Watched, decision: Decision, ranks: int) -> Decision:
+    """`unknown` where so many ranks are behind a server that is not heard, unless whoever waits and
+    whoever is waited for are all heard here."""
+    if ranks == 0 or (decision.state in _TROUBLE and _is_heard(watched)):
+        return decision
+    where = "is connected to another server" if ranks == 1 else "are connected to other servers"
+    who = "1 rank" if ranks == 1 else f"{ranks} ranks"
+    reason = f"{who} {where}, not heard at present"
+    return dataclasses.replace(decision, state=State.UNKNOWN, reason=reason, wishes=())
+
+
+def _is_heard(watched: Watched) -> bool:
+    finding, seen = watched.finding, watched.snapshot.ranks
+    ranks = {*ranges.parse(finding.waiting), *ranges.parse(finding.culprit_ranks)}
+    views = [seen[rank] for rank in ranks if rank in seen]
+    return bool(views) and all(view.link is Link.LIVE for view in views)
 
 
 def apply(watched: Watched, decision: Decision, now_s: float) -> Decision:
@@ -21,9 +62,8 @@ def apply(watched: Watched, decision: Decision, now_s: float) -> Decision:
     if watched.inherited.attempt != watched.snapshot.attempt:
         watched.inherited = None
         return decision
-    if decision.state in (State.SUSPECTED, State.HUNG, State.FAILED):
-        watched.inherited = None
-        return decision
+    if decision.state in _TROUBLE:
+        return _confirmed_before(watched, decision)
     coverage = diagnose.coverage(watched.snapshot)
     if decision.state is State.UNKNOWN or coverage.reporting < coverage.world_size:
         watched.steady_since_s = None

@@ -18,9 +18,12 @@ class Leases:
         self._db, self._holder, self._ttl_s = db, holder, ttl_s
         self._held: dict[str, tuple[Lease, float]] = {}
         self._refused: dict[str, float] = {}
+        self._is_given_up = False
 
     async def hold(self, job: str, now_s: float) -> Lease | None:
         """The lease of a job, renewed when it is due; None while another process has it."""
+        if self._is_given_up:
+            return None
         held = self._held.get(job)
         if held is not None:
             lease, due_s = held
@@ -38,6 +41,10 @@ class Leases:
             return None
         return await leases.claim(self._db, job, self._holder, self._ttl_s)
 
+    async def is_elsewhere(self, job: str) -> bool:
+        """Whether another process holds the lease of this job now."""
+        return job not in self._held and await leases.holder(self._db, job) != ""
+
     def lose(self, job: str) -> None:
         """Forget a lease that another process has taken over."""
         if self._held.pop(job, None) is not None:
@@ -47,6 +54,11 @@ class Leases:
         held = self._held.pop(job, None)
         if held is not None:
             await leases.release(self._db, held[0])
+
+    async def give_up(self) -> None:
+        """Hand all jobs over now, and own none from now on: this server is about to stop."""
+        self._is_given_up = True
+        await self.release_all()
 
     async def release_all(self) -> None:
         """Let another process take over at once; the time limit does it if this fails."""
@@ -63,6 +75,9 @@ class Leases:
             self._refused[job] = now_s + self._ttl_s / 6
             return None
         self._refused.pop(job, None)
+        if self._is_given_up:  # meanwhile
+            await leases.release(self._db, lease)
+            return None
         self._held[job] = (lease, self._due_s(now_s))
         return lease
 

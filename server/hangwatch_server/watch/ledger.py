@@ -23,13 +23,15 @@ from hangwatch_server.db.leases import Lease
 from hangwatch_server.detect import Decision
 from hangwatch_server.errors import ConflictError, DatabaseError, NotFoundError, StaleLeaseError
 from hangwatch_server.incidents.keeper import Keeper
-from hangwatch_server.model import SHOWN_INCIDENTS, Incident, IncidentState, State
+from hangwatch_server.model import SHOWN_INCIDENTS, Incident, IncidentState, State, Verdict
 from hangwatch_server.watch import moments, rows, verdicts
+from hangwatch_server.watch.following import Following
 from hangwatch_server.watch.leases import Leases
 from hangwatch_server.watch.watched import Watched
 
 WRITE_TIMEOUT_S = 5.0
 AWAY_S = 2.0
+OLD_S = 5.0  # what was stored before the database went away is no longer what is believed
 SAVE_EVERY_S = 20.0
 SAVE_TIMELINE_EVERY_S = 60.0
 CHANGE_SEEN_S = 2.0  # until the timeline has a point of a verdict that is new
@@ -49,10 +51,12 @@ class Ledger:
         captures: Captures,
         keeper: Keeper,
         leases: Leases,
+        following: Following,
         clock: Clock,
     ) -> None:
         self._db, self._board, self._bus, self._clock = db, board, bus, clock
         self._captures, self._keeper, self._leases = captures, keeper, leases
+        self._following = following
         self._away_until_s = 0.0
 
     async def write(self, watched: Watched, decision: Decision, now_s: float) -> bool:
@@ -61,13 +65,15 @@ class Ledger:
             return False
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_S):
-                return await self._write(watched, decision, now_s)
+                is_ours = await self._write(watched, decision, now_s)
+            watched.away_since_s = None
+            return is_ours
         except (DatabaseError, TimeoutError) as error:
-            self._away_until_s = now_s + AWAY_S
-            metrics.database_failures.inc()
-            _log.warning("database_away", job=watched.id, error=str(error) or "no answer in time")
+            self._note_away(watched, error, now_s)
         except StaleLeaseError as error:
             self._leases.lose(watched.id)
+            watched.is_followed = True
+            self._following.follow(watched.id)
             _log.warning("lease_stale", job=watched.id, error=str(error))
         except (NotFoundError, ConflictError) as error:
             # Deleted by an administrator, or changed by a person in between: write it anew.
@@ -75,6 +81,17 @@ class Ledger:
             self._keeper.forget(watched.id)
             _log.info("job_written_anew", job=watched.id, error=str(error))
         return False
+
+    def shown(self, watched: Watched, now_s: float) -> Verdict:
+        """The draft of this look or, of a job that another server owns, what that one stored.
+
+        While the database is away nobody stores anything, and each server shows what it believes.
+        """
+        since_s = watched.away_since_s
+        away_s = 0.0 if since_s is None else now_s - since_s
+        if not watched.is_followed or away_s > OLD_S:
+            return watched.draft
+        return verdicts.followed(watched.draft, self._following.verdict(watched.id))
 
     async def load(self, watched: Watched, now_s: float) -> bool:
         """Read what an earlier process stored of a job, once; False while the database is away."""
@@ -86,12 +103,16 @@ class Ledger:
             async with asyncio.timeout(WRITE_TIMEOUT_S):
                 await self._load(watched, now_s)
         except (DatabaseError, TimeoutError) as error:
-            self._away_until_s = now_s + AWAY_S
-            metrics.database_failures.inc()
-            _log.warning("database_away", job=watched.id, error=str(error) or "no answer in time")
+            self._note_away(watched, error, now_s)
             return False
         watched.is_loaded = True
         return True
+
+    def _note_away(self, watched: Watched, error: Exception, now_s: float) -> None:
+        self._away_until_s = now_s + AWAY_S
+        watched.away_since_s = now_s if watched.away_since_s is None else watched.away_since_s
+        metrics.database_failures.inc()
+        _log.warning("database_away", job=watched.id, error=str(error) or "no answer in time")
 
     async def end_abandoned(self, after_s: float) -> None:
         """End incidents of jobs whose agents were not heard for so long: nobody will clear them."""
@@ -111,6 +132,7 @@ class Ledger:
 
     def forget(self, job: str) -> None:
         self._keeper.forget(job)
+        self._following.leave(job)
 
     async def _load(self, watched: Watched, now_s: float) -> None:
         stored = await job_rows.find(self._db, watched.id)
@@ -128,35 +150,61 @@ class Ledger:
         )
         earlier = [item.verdict for item in shown if item.attempt < stored.attempt]
         watched.memory = detect.inherit(watched.memory, stored.verdict.limits, earlier)
-        active = await incident_rows.active(self._db, watched.id, stored.attempt)
-        if active is not None:
-            watched.inherited = active
-            watched.moment_key = moments.key(active)
-            await self._captures.remember(active.id)
+        if not await self._leases.is_elsewhere(watched.id):
+            await self._inherit(watched, stored.attempt)
 
     async def _write(self, watched: Watched, decision: Decision, now_s: float) -> bool:
         lease = await self._leases.hold(watched.id, now_s)
         if lease is None:
             watched.replaced.clear()  # another server tells
+            watched.is_followed = True
+            self._following.follow(watched.id)
             return False
+        if watched.is_followed:
+            await self._take_over(watched, now_s)
+            return False  # the next look judges with what is known now
         if watched.saved_s is None:
-            await self._save(watched, now_s)  # rows of verdicts and captures refer to the job's
+            # Rows of verdicts and captures refer to the job's.
+            await self._save(watched, lease, now_s)
         await self._close_replaced(watched, lease)
         incident = await self._apply(watched, decision, lease)
         if incident is not None:
-            await self._keep_moment(watched, incident)
+            await self._keep_moment(watched, incident, lease)
         watched.draft = dataclasses.replace(
             watched.draft, incident=incident.id if incident is not None else None
         )
         if verdicts.key(watched.draft) != watched.stored_key:
             await self._store_verdict(watched, lease)
-            await self._save(watched, now_s)
+            await self._save(watched, lease, now_s)
             watched.timeline_due_s = min(watched.timeline_due_s, now_s + CHANGE_SEEN_S)
         elif self._is_save_due(watched, now_s):
-            await self._save(watched, now_s)
+            await self._save(watched, lease, now_s)
         if now_s >= watched.timeline_due_s:
-            await self._save_timeline(watched, now_s)
+            await self._save_timeline(watched, lease, now_s)
         return True
+
+    async def _take_over(self, watched: Watched, now_s: float) -> None:
+        """Go on from what the owner before has stored; what it was about to ask for is over."""
+        stored = await job_rows.find(self._db, watched.id)
+        attempt = await job_rows.stored_attempt(self._db, watched.id)
+        if stored is not None and attempt is not None:
+            self._board.align(watched.id, attempt.attempt, attempt.processes, now_s)
+            watched.verdict = watched.draft = stored.verdict
+            watched.stored_key = verdicts.key(stored.verdict)
+            await self._inherit(watched, attempt.attempt)
+        watched.saved_s = watched.applied_key = None
+        watched.timeline_due_s = now_s
+        watched.is_followed = False
+        self._following.leave(watched.id)
+        self._keeper.forget(watched.id)
+        _log.info("job_taken_over", job=watched.id, state=watched.verdict.state)
+
+    async def _inherit(self, watched: Watched, attempt: int) -> None:
+        active = await incident_rows.active(self._db, watched.id, attempt)
+        if active is not None:
+            watched.inherited = active
+            watched.moment_key = moments.key(active)
+            await self._captures.remember(active.id)
 
     async def _close_replaced(self, watched: Watched, lease: Lease) -> None:
         """Store how the attempts ended that a restart has replaced since the last look."""
@@ -184,13 +232,13 @@ class Ledger:
             self._bus.publish(f"incident:{changed}", {"incident": changed})
         return incident
 
-    async def _keep_moment(self, watched: Watched, incident: Incident) -> None:
+    async def _keep_moment(self, watched: Watched, incident: Incident, lease: Lease) -> None:
         """Store what the job looks like where the incident has just opened or changed."""
         why = moments.reason(watched.moment_key, incident)
         if not why:
             return
         made = await moments.of(watched, self._clock.now(), why)
-        await moment_rows.add(self._db, incident.id, made)
+        await moment_rows.add(self._db, incident.id, made, lease)
         watched.moment_key = moments.key(incident)
         self._bus.publish(f"incident:{incident.id}", {"incident": incident.id})
 
@@ -213,17 +261,17 @@ class Ledger:
             f"verdict:{watched.id}", {"job": watched.id, "index": str(watched.draft.index)}
         )
 
-    async def _save(self, watched: Watched, now_s: float) -> None:
+    async def _save(self, watched: Watched, lease: Lease, now_s: float) -> None:
         processes = self._board.processes(watched.id)
         job = watched.job_with(watched.draft, now_s)
-        await job_rows.save(self._db, job, watched.meta.launch, processes)
+        await job_rows.save(self._db, job, watched.meta.launch, processes, lease)
         watched.saved_s = now_s
         watched.saved_version = watched.meta.processes_version
 
-    async def _save_timeline(self, watched: Watched, now_s: float) -> None:
+    async def _save_timeline(self, watched: Watched, lease: Lease, now_s: float) -> None:
         points = rows.timeline(rows.thinned(watched.points), now_s)
         if points:
-            await timelines.save(self._db, watched.id, points)
+            await timelines.save(self._db, watched.id, points, lease)
         watched.timeline_due_s = now_s + SAVE_TIMELINE_EVERY_S
 
     @staticmethod

@@ -124,11 +124,21 @@ class Loop:
         decision = await self._judge(watched, now_s)
         self._conclude(watched, decision)
         is_ours = watched.is_loaded and await self._ledger.write(watched, decision, now_s)
-        watched.verdict = watched.draft  # with the database away too: then under the old index
+        if is_ours and not watched.is_ours:
+            self._own(watched)
+        watched.is_ours = is_ours
+        # With the database away too: then under the old index.
+        watched.verdict = watched.draft = self._ledger.shown(watched, now_s)
         watched.mark(now_s)
         if watched.is_news(now_s):
-            self._bus.publish(f"job:{job}", {"job": job})
+            self._bus.publish(f"job:{job}", {"job": job}, is_local=True)
         return decision.wishes if is_ours else ()
+
+    def _own(self, watched: Watched) -> None:
+        """What was wished for while this server could write nothing was not taken."""
+        incident = watched.draft.incident
+        if incident is not None and not self._captures.has_evidence(incident):
+            watched.memory = detect.ask_anew(watched.memory)
 
     def _begin(self, job: str, now_s: float) -> Watched | None:
         watched = self.watched.get(job)
@@ -189,6 +199,7 @@ class Loop:
         else:
             result = _judge(snapshot, *known)
         watched.finding, watched.memory, decision = result
+        decision = guard.unheard(watched, decision, self._board.unheard(watched.id))
         return guard.apply(watched, decision, now_s)
 
     def _conclude(self, watched: Watched, decision: Decision) -> None:
@@ -234,6 +245,17 @@ class Loop:
             # The boundary of an errand: whatever an agent's line does must not end the loop.
             metrics.watch_failures.inc()
             _log.exception("agent_not_told", job=watched.id, node=node)
+
+    def show(self, job: str) -> None:
+        """Another server, which owns this job, has stored a verdict: show it at once."""
+        watched = self.watched.get(job)
+        if watched is None or not watched.is_followed:
+            return
+        watched.verdict = self._ledger.shown(watched, self._clock.monotonic_s())
+        index = str(watched.verdict.index)
+        self._bus.publish(f"verdict:{job}", {"job": job, "index": index}, is_local=True)
+        self._bus.publish(f"job:{job}", {"job": job}, is_local=True)
+        self._bus.publish("jobs", {"job": job}, is_local=True)
 
     def part_arrived(
         self, job: str, node: str, part: wire.CapturePart, now_s: float, *, is_kept: bool = True
@@ -308,7 +330,7 @@ class Loop:
         links = self._board.links(now_s)
         for name, link in links.items():
             if self._links.get(name) is not link:
-                self._bus.publish("nodes", {"node": name})
+                self._bus.publish("nodes", {"node": name}, is_local=True)
                 if name not in self._links:
                     self._unstored_nodes.add(name)  # a new one is stored at once
         self._links = links

@@ -89,6 +89,18 @@ def build(
     )
 
 
+def followed(draft: Verdict, stored: Verdict | None) -> Verdict:
+    """What to show of a job that another server owns: its verdict, with our newer numbers if we
+    believe the same."""
+    if stored is None:
+        return draft
+    if key(dataclasses.replace(draft, incident=stored.incident)) != key(stored):
+        return stored
+    return dataclasses.replace(
+        draft, index=stored.index, incident=stored.incident, since=stored.since
+    )
+
+
 def unseen(verdict: Verdict, reason: str) -> Verdict:
     """A stored verdict of a job that no agent reports now: nothing is known of its ranks."""
     if verdict.state in (State.FINISHED, State.FAILED):

@@ -81,6 +81,11 @@ class Watch:
         )
         return [self._fresh(job) for job in stored], after
 
+    def is_followed(self, job_id: str) -> bool:
+        """Whether another server owns the detection of a job that is on the board here."""
+        watched = self._loop.watched.get(job_id)
+        return watched is not None and watched.is_followed
+
     async def live_jobs(self) -> list[Job]:
         """Every job that is on the board now, in no order."""
         now_s = self._clock.monotonic_s()
@@ -136,15 +141,27 @@ class Watch:
     async def verdict(self, job_id: str, *, index: int | None = None, wait_s: float = 0) -> Verdict:
         """The verdict now or, if `index` is the present one, when it changes or time is up."""
         with self._bus.subscribe((f"verdict:{job_id}",)) as changes:
-            verdict = (await self.job(job_id)).verdict
+            verdict = await self._verdict_since(job_id, index)
             end_s = self._clock.monotonic_s() + min(wait_s, LONGEST_WAIT_S)
             while index is not None and verdict.index == index:
                 left_s = end_s - self._clock.monotonic_s()
                 if left_s <= 0:
                     break
                 await changes.next(min(left_s, RECHECK_VERDICT_S))
-                verdict = (await self.job(job_id)).verdict
+                verdict = await self._verdict_since(job_id, index)
             return verdict
+
+    async def _verdict_since(self, job_id: str, index: int | None) -> Verdict:
+        """What is shown; to somebody who has seen a later one at another server, what is stored.
+
+        Whoever waits for changes must never be told of them in another order.
+        """
+        verdict = (await self.job(job_id)).verdict
+        if index is None or verdict.index >= index:
+            return verdict
+        stored = await job_rows.find(self._db, job_id)
+        is_later = stored is not None and stored.verdict.index > verdict.index
+        return stored.verdict if stored is not None and is_later else verdict
 
     async def ranks(self, job_id: str) -> tuple[RankRow, ...]:
         """A row per rank; none for a job that no agent reports."""

@@ -60,6 +60,9 @@ class Watched:
     memory: Memory = field(default_factory=Memory)
     finding: Finding = field(default_factory=lambda: Finding(kind=Kind.NONE))
     is_loaded: bool = False  # what the database knows of the job has been read
+    is_followed: bool = False  # another server owns its detection; `Following` knows what it stores
+    is_ours: bool = False  # at the newest look this server decided, and could write it down
+    away_since_s: float | None = None  # the database has not taken what is to be written of it
     inherited: Incident | None = None  # active when this process first saw the job
     steady_since_s: float | None = None  # full and healthy since, while an incident is inherited
     stored_key: verdicts.Key | None = None

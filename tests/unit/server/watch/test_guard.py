@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import dataclasses
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
 import pytest
 from tests.unit.server.board import beats
 
-from hangwatch_server.detect import Decision
-from hangwatch_server.model import Incident, Limits, State
+from hangwatch_server.detect import Decision, Memory
+from hangwatch_server.detect.memory import Stall
+from hangwatch_server.model import Incident, Limits, State, Verdict
 from hangwatch_server.watch import guard, verdicts
 from hangwatch_server.watch.watched import Watched
 
@@ -17,9 +19,10 @@ LIMITS = Limits(suspect_after_s=10, confirm_after_s=15, why="floors")
 
 
 class _Inherited:
-    """The only thing that the guard reads of an incident."""
+    """What the guard reads of an incident."""
 
-    attempt = 1
+    def __init__(self, verdict: Verdict, confirmed_at: datetime | None = None) -> None:
+        self.attempt, self.verdict, self.confirmed_at = 1, verdict, confirmed_at
 
 
 def watched(ranks: int = 4) -> Watched:
@@ -38,7 +41,7 @@ def watched(ranks: int = 4) -> Watched:
         snapshot=snapshot,
         verdict=verdict,
         draft=verdict,
-        inherited=cast("Incident", _Inherited()),
+        inherited=cast("Incident", _Inherited(verdict)),
     )
 
 
@@ -69,3 +72,24 @@ def test_hang_that_is_seen_again_is_taken_at_once() -> None:
 
     assert guard.apply(job, decision(State.SUSPECTED), 1.0).state is State.SUSPECTED
     assert guard.apply(job, decision(State.HEALTHY), 2.0).state is State.HEALTHY
+
+
+@pytest.mark.parametrize(
+    ("stalled_s", "state"),
+    [(60.0, State.HUNG), (10.0, State.SUSPECTED)],
+    ids=["since before", "only since"],
+)
+def test_hang_that_another_server_has_confirmed_is_hung_if_nobody_has_moved_since(
+    stalled_s: float, state: State
+) -> None:
+    job = watched()
+    job.memory = Memory(stall=Stall(origin_s=0.0))
+    confirmed_at = job.last_seen - timedelta(seconds=30)
+    job.inherited = cast("Incident", _Inherited(job.verdict, confirmed_at))
+    suspected = dataclasses.replace(decision(State.SUSPECTED), stalled_s=stalled_s)
+
+    found = guard.apply(job, suspected, 1.0)
+
+    assert found.state is state
+    assert job.memory.stall is not None
+    assert job.memory.stall.is_hung is (state is State.HUNG)

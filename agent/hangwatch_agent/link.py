@@ -145,9 +145,9 @@ class Link:
             except RefusedError as error:
                 if error.code == "unauthorised":
                     await self._address.on_refused()
-                self._failures += 1
+                lost_at_s = loop.time() if self._is_linked else lost_at_s
                 wait_s = error.retry_s
-                self._say(str(error), wait_s)
+                self._note(error, wait_s)
             except (OSError, TimeoutError, AgentError, websockets.WebSocketException) as error:
                 lost_at_s = loop.time() if self._is_linked else lost_at_s
                 self._failures += 1
@@ -157,6 +157,14 @@ class Link:
                 self._is_linked = False
             await asyncio.sleep(wait_s)
             self._drop(loop.time() - lost_at_s)
+
+    def _note(self, error: RefusedError, wait_s: float) -> None:
+        """A server that stops in order is no failure, and the one that follows it is not late."""
+        if error.code == wire.GOING_AWAY:
+            logs.info("server_stops", server=self._url, back_in_s=f"{wait_s:.1f}")
+            return
+        self._failures += 1
+        self._say(str(error), wait_s)
 
     def _drop(self, away_s: float) -> None:
         """Count the heartbeats that nobody received; numbers rise all the same."""

@@ -16,6 +16,7 @@ from typing import Annotated, TypeVar
 import msgspec
 
 PROTOCOL = 1
+GOING_AWAY = "going_away"  # of Refused: nothing is wrong, the server stops
 MAX_FRAME_BYTES = 8 * 1024 * 1024  # one node's full state or one capture, with room to spare
 MAX_RANKS_PER_NODE = 1024
 MAX_WORLD_SIZE = 262_144
@@ -447,9 +448,9 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag="welcome"):
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
     """Either side's last frame before it closes the connection."""
 
-    code: (
-        str  # "unauthorised", "wrong_node", "duplicate_node", "malformed", "too_large", "protocol"
-    )
+    # "unauthorised", "wrong_node", "duplicate_node", "malformed", "too_large", "protocol", or
+    # GOING_AWAY: come back then, at the same address, where another server may answer.
+    code: str
     reason: str
     retry_after_s: Finite | None = None  # None: retrying unchanged will not help
 

@@ -18,6 +18,8 @@ SEND_TIMEOUT_S = 5.0
 # A connection that was silent for longer may be replaced: the agent's machine may have lost its
 # address or its power without a closing packet, and must not lock itself out.
 HALF_DEAD_S = 5.0
+POLICY_VIOLATION = 1008
+GOING_AWAY = 1001
 # What sending over a line raises that is closed, or breaks meanwhile: uvicorn's own error comes as
 # Starlette's WebSocketDisconnect, which is neither of the other two. A timeout is an OSError.
 BROKEN = (OSError, RuntimeError, WebSocketDisconnect)
@@ -44,8 +46,10 @@ class Connection:
         self, node: str, line: Line, now_s: float, token: str = "", jobs: str = ""
     ) -> None:
         self.node = node
-        self.heard_s = now_s
+        self.since_s = self.heard_s = now_s
         self.token = token  # id of the one it was let in with
+        self.lacks_since_s: float | None = None  # a capture came that could not be stored
+        self.is_leaving = False  # it was asked to come back elsewhere: what it says is dropped
         self.jobs = jobs  # pattern of those that it may speak of, "" for all
         self.left_out: set[str] = set()  # names of others, which it was told of once
         self.is_expelled = False  # that token is no longer good: its next frame is refused
@@ -64,6 +68,11 @@ class Connection:
             return False
         return True
 
+    async def refuse(self, frame: wire.Refused) -> None:
+        """Say why, and close."""
+        await self.send(frame)
+        await self.close(POLICY_VIOLATION, frame.reason)
+
     async def close(self, code: int, reason: str) -> None:
         """Never raises: one that is broken already is closed."""
         try:
@@ -71,6 +80,25 @@ class Connection:
                 await self._line.close(code, reason[:100])
         except BROKEN:
             _log.debug("connection_closed_already", node=self.node)
+
+
+def duplicate(node: str) -> wire.Refused:
+    """What the second of two live connections of a node is told."""
+    return wire.Refused(
+        code="duplicate_node",
+        reason=f"an agent for node '{node}' is connected already: stop one of the two, "
+        "or give this one another name with --node",
+        retry_after_s=HALF_DEAD_S,
+    )
+
+
+def going_away(back_after_s: float) -> wire.Refused:
+    """What the agents of a server that stops are told."""
+    return wire.Refused(
+        code=wire.GOING_AWAY,
+        reason="this server stops: come back, to another one if there is one",
+        retry_after_s=round(back_after_s, 3),
+    )
 
 
 class Hub:
@@ -88,10 +116,7 @@ class Hub:
         """
         old = self._connections.get(connection.node)
         if old is not None and now_s - old.heard_s <= HALF_DEAD_S:
-            raise DuplicateNodeError(
-                f"an agent for node '{connection.node}' is connected already: stop one of the two, "
-                "or give this one another name with --node"
-            )
+            raise DuplicateNodeError(duplicate(connection.node).reason)
         self._connections[connection.node] = connection
         metrics.agents_connected.set(len(self._connections))
         return old
@@ -106,6 +131,13 @@ class Hub:
 
     def has(self, node: str) -> bool:
         return node in self._connections
+
+    def connection(self, node: str) -> Connection | None:
+        return self._connections.get(node)
+
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes that are connected here."""
+        return tuple(self._connections)
 
     def tokens(self) -> frozenset[str]:
         """Ids of the tokens that the agents here were let in with."""
@@ -133,4 +165,4 @@ class Hub:
         """Say goodbye to every agent: the server stops."""
         async with asyncio.TaskGroup() as group:
             for connection in list(self._connections.values()):
-                group.create_task(connection.close(1001, reason))
+                group.create_task(connection.close(GOING_AWAY, reason))

@@ -25,19 +25,26 @@ from hangwatch_server.clock import Clock
 from hangwatch_server.db.tokens import Token
 from hangwatch_server.errors import DatabaseError, TooManyError
 from hangwatch_server.ingest import bounds, hub, leave
+from hangwatch_server.ingest.goodbye import Leaving
 from hangwatch_server.ingest.hub import Connection, Hub
+from hangwatch_server.relay import Relay
 from hangwatch_server.settings import ServerSettings
 
 HELLO_TIMEOUT_S = 10.0
 IDLE_TIMEOUT_S = 60.0
 MAX_LEFT_OUT = 50  # jobs that a connection may not speak of and that are named in the log
-POLICY_VIOLATION = 1008
 TOO_BIG = 1009
 
 router = APIRouter()
 _log = logs.get()
 
 T = TypeVar("T")
+
+
+class Presence(Protocol):
+    """Whether the database takes writes."""
+
+    def missing(self) -> str: ...
 
 
 class House(Protocol):
@@ -56,6 +63,12 @@ class House(Protocol):
     @property
     def captures(self) -> Captures: ...
     @property
+    def relay(self) -> Relay: ...
+    @property
+    def leaving(self) -> Leaving: ...
+    @property
+    def presence(self) -> Presence: ...
+    @property
     def tokens(self) -> security.Authenticator: ...
     @property
     def guard(self) -> security.Guard: ...
@@ -67,6 +80,10 @@ class RefusalError(Exception):
     def __init__(self, code: str, reason: str, retry_after_s: float | None = None) -> None:
         super().__init__(reason)
         self.frame = wire.Refused(code=code, reason=reason, retry_after_s=retry_after_s)
+
+    @classmethod
+    def of(cls, frame: wire.Refused) -> RefusalError:
+        return cls(frame.code, frame.reason, frame.retry_after_s)
 
 
 @router.websocket("/api/v1/agent/stream")
@@ -97,14 +114,15 @@ async def _serve(websocket: WebSocket, services: House) -> None:
     connection = Connection(
         hello.node, websocket, services.clock.monotonic_s(), token.id, token.jobs
     )
-    old = _join(services, connection)
+    old = await _join(services, connection)
     try:
         if old is not None:
-            await old.close(POLICY_VIOLATION, "replaced by a newer connection of the node")
+            await old.close(hub.POLICY_VIOLATION, "replaced by a newer connection of the node")
         now_s = services.clock.monotonic_s()
         services.board.hello(hello.node, hello, now_s, _clock_ahead_s(hello, services))
         _log.info("agent_connected", node=hello.node, version=hello.version)
-        services.bus.publish("nodes", {"node": hello.node})
+        services.relay.joined(hello.node)
+        services.bus.publish("nodes", {"node": hello.node}, is_local=True)
         await connection.send(
             wire.Welcome(
                 protocol=wire.PROTOCOL,
@@ -118,12 +136,16 @@ async def _serve(websocket: WebSocket, services: House) -> None:
             data = await _receive(websocket, IDLE_TIMEOUT_S)
             if connection.is_expelled:
                 raise _unauthorised()
+            if connection.is_leaving:
+                continue  # it is told already, and says all of it again where it comes to
+            _send_again(services, connection)
             read = partial(_read, services, connection, data)
             await _take(services, connection, await services.hub.turns.take(read))
     finally:
         if services.hub.leave(connection):
             services.board.disconnected(hello.node, services.clock.monotonic_s())
-            services.bus.publish("nodes", {"node": hello.node})
+            services.relay.left(hello.node)
+            services.bus.publish("nodes", {"node": hello.node}, is_local=True)
             _log.info("agent_disconnected", node=hello.node)
 
 
@@ -187,12 +209,16 @@ async def _hello(websocket: WebSocket, token: Token) -> wire.Hello:
     return frame
 
 
-def _join(services: House, connection: Connection) -> Connection | None:
+async def _join(services: House, connection: Connection) -> Connection | None:
     """Returns a half-dead connection of the node, which is to be closed."""
+    if not services.leaving.takes_agents:
+        raise RefusalError.of(services.leaving.refusal())
+    if await services.relay.holder(connection.node):
+        raise RefusalError.of(hub.duplicate(connection.node))
     try:
         old = services.hub.join(connection, services.clock.monotonic_s())
     except hub.DuplicateNodeError as error:
-        raise RefusalError("duplicate_node", str(error), retry_after_s=hub.HALF_DEAD_S) from error
+        raise RefusalError.of(hub.duplicate(connection.node)) from error
     if old is not None:
         _log.warning("agent_replaced", node=connection.node)
     return old
@@ -204,9 +230,10 @@ def _read(services: House, connection: Connection, data: bytes) -> wire.AgentFra
     frame = _decoded(data)
     if isinstance(frame, wire.Heartbeat):
         _checked(bounds.check_heartbeat, frame)
-        frame = _own(services, connection, frame)
-        _checked(bounds.check_ranges, services.board.unknown_groups(frame))
-        services.board.apply(connection.node, frame, connection.heard_s)
+        own = _own(services, connection, frame)
+        _checked(bounds.check_ranges, services.board.unknown_groups(own))
+        services.board.apply(connection.node, own, connection.heard_s)
+        services.relay.beat(connection.node, data if own is frame else wire.encode(own))
         metrics.frames_received.labels("heartbeat").inc()
     return frame
 
@@ -226,7 +253,12 @@ def _own(services: House, connection: Connection, frame: wire.Heartbeat) -> wire
         connection.left_out.add(name)
         metrics.frames_refused.labels("other_job").inc()
         _log.warning("job_left_out", node=connection.node, job=name[:80], allowed=connection.jobs)
-    return found
+    return frame if _lengths(found) == _lengths(frame) else found
+
+
+def _lengths(frame: wire.Heartbeat) -> tuple[int, ...]:
+    """Of all that may have been left out."""
+    return len(frame.launches), len(frame.ranks), len(frame.groups), len(frame.ras)
 
 
 async def _take(services: House, connection: Connection, frame: wire.AgentFrame) -> None:
@@ -240,6 +272,7 @@ async def _take(services: House, connection: Connection, frame: wire.AgentFrame)
     elif isinstance(frame, wire.Samples):
         _checked(bounds.check_samples, frame)
         services.captures.sampled(connection.node, frame)
+        services.relay.looks(connection.node, frame)
         metrics.frames_received.labels("samples").inc()
     else:
         code = "protocol" if frame.node == connection.node else "wrong_node"
@@ -252,14 +285,28 @@ async def _deliver(services: House, connection: Connection, part: wire.CapturePa
     try:
         is_accepted = await services.captures.deliver(connection.node, part)
     except DatabaseError as error:
-        # Not acknowledged, so the agent keeps the part and sends it again after it reconnects.
-        raise RefusalError("unavailable", str(error), retry_after_s=5.0) from error
+        # Not acknowledged, so the agent keeps it. Its heartbeats are still of use.
+        connection.lacks_since_s = connection.heard_s
+        _log.warning("part_not_stored", node=connection.node, error=str(error))
+        return
     if not is_accepted:
         raise RefusalError(
             "wrong_node",
             f"rank {part.rank} of this capture is not a rank of node '{connection.node}'",
         )
     await connection.send(wire.Stored(capture=part.capture, launch=part.launch, rank=part.rank))
+
+
+def _send_again(services: House, connection: Connection) -> None:
+    """An agent sends each capture once per connection: it reconnects when that can be stored."""
+    lacks_since_s, now_s = connection.lacks_since_s, services.clock.monotonic_s()
+    if lacks_since_s is None or now_s - lacks_since_s < hub.HALF_DEAD_S:
+        return
+    if services.presence.missing():
+        connection.lacks_since_s = now_s
+        return
+    reason = "captures can be stored again: send those that were not acknowledged"
+    raise RefusalError("unavailable", reason, retry_after_s=0.5)
 
 
 async def _receive(websocket: WebSocket, timeout_s: float) -> bytes:
@@ -307,4 +354,4 @@ async def _refuse(websocket: WebSocket, frame: wire.Refused) -> None:
     with contextlib.suppress(*hub.BROKEN):
         async with asyncio.timeout(hub.SEND_TIMEOUT_S):
             await websocket.send_bytes(wire.encode(frame))
-            await websocket.close(POLICY_VIOLATION, frame.reason[:100])
+            await websocket.close(hub.POLICY_VIOLATION, frame.reason[:100])

@@ -30,6 +30,14 @@ class RefusedError(HangwatchError):
     """The server takes no agents with this token."""
 
 
+class MovedError(HangwatchError):
+    """The server stops, and says when to come back."""
+
+    def __init__(self, text: str, after_s: float) -> None:
+        super().__init__(text)
+        self.after_s = after_s
+
+
 async def run(
     play: Play, url: str, token: str, *, clock_s: Callable[[], float] = time.monotonic
 ) -> None:
@@ -73,6 +81,8 @@ class Agent:
         while not self._is_gone():
             try:
                 await self._connected(url, token)
+            except MovedError as moved:
+                await asyncio.sleep(moved.after_s)
             except (OSError, TimeoutError, websockets.WebSocketException):
                 await asyncio.sleep(AGAIN_S * (1 + self._offset))
 
@@ -177,6 +187,8 @@ def _welcome(data: str | bytes) -> wire.Welcome:
 def _refusal(frame: wire.Refused) -> Exception:
     if frame.code in PERMANENT:
         return RefusedError(f"the server refused the agents ({frame.code}): {frame.reason}")
+    if frame.code == wire.GOING_AWAY:
+        return MovedError(frame.reason, frame.retry_after_s or AGAIN_S)
     return ConnectionError(frame.reason)
 
 

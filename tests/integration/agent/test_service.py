@@ -195,6 +195,21 @@ async def test_refused_agent_asks_again_when_it_was_told_to(
     assert await sink.until(lambda: sink.last(wire.Heartbeat))
 
 
+async def test_agent_of_a_server_that_stops_comes_back_and_says_all_of_it_again(
+    sink: Sink, start: Start, run_dir: Path, rank_process: subprocess.Popen[bytes]
+) -> None:
+    make.write_record(run_dir, rank_process.pid)
+    launch_agent(start, await sink.open(), run_dir)
+    await sink.until(lambda: with_ranks(sink))
+
+    await sink.send(wire.Refused(code=wire.GOING_AWAY, reason="it stops", retry_after_s=0.6))
+    await sink.until(lambda: len(sink.frames) > 1 and with_ranks(sink))
+    first = next(frame for frame in sink.frames[1] if isinstance(frame, wire.Heartbeat))
+
+    assert first.is_full
+    assert first.groups
+
+
 async def test_agent_waits_for_a_server_that_comes_later(
     sink: Sink, start: Start, run_dir: Path
 ) -> None:

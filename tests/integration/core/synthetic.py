@@ -14,6 +14,7 @@ import websockets
 from websockets.asyncio.client import ClientConnection, connect
 
 from hangwatch_agent import wire
+from hangwatch_server.errors import NotFoundError
 
 KEY = "launch-1"
 WORLD = "0-3"
@@ -22,6 +23,10 @@ CULPRIT = 2
 GROUP = wire.GroupInfo(
     gid=GID, launch=KEY, name="default_pg", description="", backend="gloo", ranks=WORLD
 )
+
+
+class TurnedAwayError(NotFoundError):
+    """The server takes no agent of this node now; `until` asks again."""
 
 
 @dataclass
@@ -183,6 +188,8 @@ async def agent(
     async with dialled(url, token) as line:
         await line.send(wire.encode(hello(node)))
         welcome = await answer(line)
+        if isinstance(welcome, wire.Refused):
+            raise TurnedAwayError(welcome.reason)
         assert isinstance(welcome, wire.Welcome), welcome
         made = Agent(line, node, job, ranks)
         tasks = [

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from hangwatch_server import logs, metrics
-from hangwatch_server.alerts.monitor import Heartbeat, Monitor, Patience, Senses
+from hangwatch_server.alerts.monitor import TICK_S, Heartbeat, Monitor, Patience, Senses
 from hangwatch_server.alerts.outgoing import Outgoing
 from hangwatch_server.alerts.planner import Planner
 from hangwatch_server.alerts.planning import Rules
 from hangwatch_server.alerts.senders import Senders
+from hangwatch_server.alerts.speaker import Speaker
 from hangwatch_server.alerts.worker import Pace, Worker
 from hangwatch_server.background import Background
 from hangwatch_server.bus import Bus
@@ -21,6 +22,8 @@ from hangwatch_server.settings.address import url_of
 
 # Planning that failed for so long counts as not telling: the heartbeat stops.
 TELLING_WITHIN_S = 30.0
+# Three looks of the monitor, until another server speaks for all.
+SPEAKS_S = 3 * TICK_S
 _log = logs.get()
 
 
@@ -60,6 +63,7 @@ class Alerts:
             ),
             clock=clock,
             is_telling=self.is_telling,
+            speaker=Speaker(db, senses.server, SPEAKS_S),
         )
 
     def start(self, background: Background) -> None:

@@ -19,7 +19,8 @@ _NAMED = 3
 class Facts:
     """What can be known of the monitor at one moment."""
 
-    server: str  # name of this server's machine
+    server: str  # name of this run of this server, its machine's before the first colon
+    living: frozenset[str]  # names of all servers that run now
     agents: int  # that are heard
     jobs: Sequence[SeenJob]  # that run, or ran when they were last heard of
     failing: Sequence[str]  # the server's own tasks
@@ -43,7 +44,8 @@ def symptoms(facts: Facts, share: float) -> tuple[Symptom, ...]:
     """What is wrong now; without any agent, that says all of the jobs too."""
     found = []
     if facts.failing:
-        text = f"its own tasks fail again and again on {facts.server}: {', '.join(facts.failing)}"
+        machine = facts.server.partition(":")[0]
+        text = f"its own tasks fail again and again on {machine}: {', '.join(facts.failing)}"
         found.append(Symptom(cause=BlindCause.SERVER, subject=facts.server, text=text))
     if facts.agents == 0:
         if facts.jobs:
@@ -66,7 +68,8 @@ def is_over(spell: BlindSpell, facts: Facts, present: Iterable[Symptom]) -> bool
         case BlindCause.NO_AGENT:
             return facts.agents > 0 or not facts.jobs
         case BlindCause.SERVER:
-            is_known = spell.subject == facts.server
+            # Of one that runs no more nothing can be said, and nothing need be.
+            is_known = spell.subject == facts.server or spell.subject not in facts.living
         case BlindCause.COVERAGE:
             is_known = facts.agents > 0
         case BlindCause.DATABASE:
@@ -80,6 +83,8 @@ def why_over(spell: BlindSpell, facts: Facts, forgotten_after: str) -> str:
         return f"no agent is heard, nor was any job for {forgotten_after}: none is waited for"
     if spell.cause is BlindCause.COVERAGE and spell.subject not in {job.id for job in facts.jobs}:
         return f"it has ended, or nothing was heard of it for {forgotten_after}"
+    if spell.cause is BlindCause.SERVER and spell.subject != facts.server:
+        return "that server runs no more"
     return ""
 
 

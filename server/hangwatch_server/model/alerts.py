@@ -174,7 +174,7 @@ class BlindSpell:
 
     id: str
     cause: BlindCause
-    subject: str  # id of the job, name of the server's machine, or ""
+    subject: str  # id of the job, name of the server, or ""
     job_name: str  # "" where it is about more than one job
     text: str
     began_at: datetime

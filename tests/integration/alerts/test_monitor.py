@@ -17,6 +17,7 @@ from tests.support.outbox import until
 from tests.support.receiver import Receiver, Reply
 
 from hangwatch_server.alerts.monitor import Heartbeat, Monitor, Patience, Senses
+from hangwatch_server.alerts.speaker import Speaker
 from hangwatch_server.db import blind_spells, jobs
 from hangwatch_server.db.engine import Database
 from hangwatch_server.model import State
@@ -42,13 +43,22 @@ class World:
         return datetime.now(UTC)
 
 
-def monitor(db: Database, world: World) -> Monitor:
+def monitor(db: Database, world: World, server: str = "s1") -> Monitor:
+    async def living() -> frozenset[str]:
+        return frozenset({"s1", "s2"})
+
     return Monitor(
         db=db,
-        senses=Senses(server="s1", agents=lambda: world.agents, failing=lambda: world.failing),
+        senses=Senses(
+            server=server,
+            living=living,
+            agents=lambda: world.agents,
+            failing=lambda: world.failing,
+        ),
         patience=Patience(after_s=120.0, share=0.5, heard_within_s=1800.0),
         clock=world,
         is_telling=lambda: world.is_telling,
+        speaker=Speaker(db, server, 15.0),
     )
 
 
@@ -84,7 +94,7 @@ async def test_no_agent_is_told_once_and_so_is_the_return(
     db: Database, job: str, world: World, receiver: Receiver
 ) -> None:
     await house.channel(db, receiver.url, topics=NOTICES)
-    watching, another = monitor(db, world), monitor(db, world)
+    watching, another = monitor(db, world), monitor(db, world, "s2")
     world.agents = 0
     for later_s in (0.0, 60.0, 119.0):
         world.now_s = 1000.0 + later_s
@@ -148,6 +158,42 @@ async def test_a_database_that_was_away_is_told_of_afterwards_in_one_message(
     assert await titles(db, receiver, 1) == ["Hangwatch sees again: it was blind for 11 min 40 s"]
     assert receiver.requests[0].json["type"] == "monitor.sighted"
     assert watching.can_judge
+
+
+async def test_of_two_servers_one_tells_that_the_database_was_away_and_one_beats(
+    db: Database, job: str, world: World, receiver: Receiver
+) -> None:
+    await house.channel(db, receiver.url, topics=NOTICES)
+    both = monitor(db, world, "s1"), monitor(db, world, "s2")
+    for one in both:
+        await one.look()
+    await db.close()
+    for one in both:
+        await one.look()
+    world.now_s += 700
+    await db.open()
+    for one in reversed(both):
+        await one.look()
+        await one.look()
+
+    assert len(await titles(db, receiver, 1)) == 1
+    assert [one.can_judge for one in both] == [True, False]
+
+
+async def test_server_whose_tasks_fail_leaves_it_to_another_to_speak_and_to_beat(
+    db: Database, job: str, world: World
+) -> None:
+    troubled, whole = monitor(db, world, "s1"), monitor(db, World(), "s2")
+    await troubled.look()
+    await whole.look()
+    spoke = [troubled.can_judge, whole.can_judge]
+
+    world.failing = ("watch",)
+    await troubled.look()
+    await whole.look()
+
+    assert spoke == [True, False]
+    assert [troubled.can_judge, whole.can_judge] == [False, True]
 
 
 async def test_a_short_fault_is_told_to_nobody(db: Database, job: str, world: World) -> None:

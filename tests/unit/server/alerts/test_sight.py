@@ -14,7 +14,7 @@ from hangwatch_server.model.outbox import SeenJob
 
 JOB = SeenJob(id="j1", name="gpt-7b", state=State.HEALTHY, reporting=8, world_size=8)
 ALONE = replace(JOB, reporting=2, state=State.UNKNOWN)
-FINE = Facts(server="s1", agents=3, jobs=(JOB,), failing=())
+FINE = Facts(server="s1", living=frozenset({"s1", "s2"}), agents=3, jobs=(JOB,), failing=())
 
 
 def found(facts: Facts) -> list[tuple[BlindCause, str]]:
@@ -68,6 +68,12 @@ def test_a_task_of_the_server_that_fails_is_a_symptom() -> None:
     assert text == "its own tasks fail again and again on s1: watch"
 
 
+def test_a_server_is_named_by_its_machine() -> None:
+    ((_, text),) = found(replace(FINE, server="gpu-head:41:9f", failing=("watch",)))
+
+    assert text == "its own tasks fail again and again on gpu-head: watch"
+
+
 def test_a_job_whose_nodes_are_gone_is_waited_for_no_longer_than_it_is_remembered() -> None:
     gone = replace(FINE, jobs=())
 
@@ -110,3 +116,7 @@ def test_nothing_is_known_to_be_better_where_nothing_is_heard() -> None:
 def test_a_server_speaks_of_its_own_tasks_only() -> None:
     assert is_over(BlindCause.SERVER, FINE, "s1")
     assert not is_over(BlindCause.SERVER, FINE, "s2")
+
+
+def test_what_a_server_said_of_itself_ends_with_it() -> None:
+    assert is_over(BlindCause.SERVER, FINE, "s3")

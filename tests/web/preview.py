@@ -243,6 +243,7 @@ def show(
         watch=SceneWatch(scene),
         captures=SceneCaptures(scene),
         bus=app.state.bus,
+        missing=lambda: "",
         db=scene,
         tokens=preview_admin.SceneTokens(OPERATOR_HASH),
         settings=ServerSettings(retention_days=14.0),

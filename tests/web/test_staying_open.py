@@ -73,6 +73,34 @@ def test_a_page_stays_while_the_database_is_away(context: BrowserContext, site: 
     assert page.evaluate("window.isSamePage") is True
 
 
+class Lack:
+    """What the server lacks, as a test says."""
+
+    text = ""
+
+    def __call__(self) -> str:
+        return self.text
+
+
+def test_a_page_says_what_its_server_lacks_for_as_long_as_that_lasts(
+    page: Page, site: Site
+) -> None:
+    lack = site.app.state.services.missing = Lack()
+    banner = page.locator("#missing-banner")
+    page.goto(site.url + HUNG)
+    expect(banner).to_be_hidden()
+
+    lack.text = "Redis cannot be reached. <b>Check</b> that it runs."
+    site.publish(f"job:{HUNG_ID}")
+    expect(banner).to_have_text(lack.text)
+    page.reload()
+    expect(banner).to_have_text(lack.text)
+    lack.text = ""
+    site.publish(f"job:{HUNG_ID}")
+
+    expect(banner).to_be_hidden()
+
+
 def test_the_grid_is_drawn_as_soon_as_ranks_report(page: Page, site: Site) -> None:
     rows = site.scene.ranks[HUNG_ID]
     site.scene.ranks[HUNG_ID] = ()

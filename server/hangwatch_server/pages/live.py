@@ -27,6 +27,7 @@ BEAT_S = 5.0
 # A session may be revoked while a page stays open: the browser then connects, and is asked, again.
 LONGEST_STREAM_S = 600.0
 RETRY_MS = 1000
+NOTHING = "nothing"  # is missing: an event without data would not be one
 _MEDIA_TYPE = "text/event-stream"
 
 Values = Callable[[Request], Awaitable[render.Values]]
@@ -50,7 +51,8 @@ def stream(
     What `beside` says of the same values travels in events of their own, named `data`. Their id
     comes back as `Last-Event-ID` when the reader connects again.
     """
-    messages = _messages(request, services.bus.subscribe(topics), name, values, beside)
+    subscription = services.bus.subscribe(topics)
+    messages = _messages(request, services.missing, subscription, name, values, beside)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no", "vary": "accept-encoding"}
     if not packing.is_wanted(request):
         return StreamingResponse(messages, media_type=_MEDIA_TYPE, headers=headers)
@@ -66,6 +68,7 @@ def message(text: str, event: str = "", name: str = "") -> str:
 
 async def _messages(
     request: Request,
+    lacks: Callable[[], str],
     subscription: Subscription,
     name: str,
     values: Values,
@@ -73,12 +76,16 @@ async def _messages(
 ) -> AsyncIterator[str]:
     # Part of the first message: htmx reads it of none that holds nothing else.
     head = f"retry: {RETRY_MS}\n"
-    sieve = pieces.Sieve()
+    sieve, missing = pieces.Sieve(), None
     loop = asyncio.get_running_loop()
     end_s = loop.time() + LONGEST_STREAM_S
     with subscription:
         while loop.time() < end_s:
             begun_s = loop.time()
+            if missing != lacks():
+                missing = lacks()
+                yield head + message(missing or NOTHING, "missing")
+                head = ""
             try:
                 found = await values(request)
             except DatabaseError:

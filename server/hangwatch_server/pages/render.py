@@ -83,6 +83,7 @@ def _with_request(request: Request, values: Values) -> dict[str, Any]:
         "csrf_token": security.csrf_token(request),
         "may_operate": caller is not None and caller.may("operate"),
         "may_admin": caller is not None and caller.may("admin"),
+        "missing": request.app.state.services.missing(),
         "now": datetime.now(UTC),
         "path": path or "/",
         "query": query,

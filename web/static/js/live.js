@@ -10,6 +10,7 @@ const QUIET_LIMIT_MS = 15_000; // the server sends at least a beat every 5 s
 const HOLD_MS = 4_000; // a pointer that rests for longer holds nothing back, and is kept in place
 const HELD_LONG_MS = 10_000; // beyond it the reader is told that the page is old
 const AGAIN_MS = 5_000;
+const NOTHING = "nothing"; // is missing: see live.py
 const TYPED = 'input:not([type="checkbox"]), select, textarea';
 const HELD = "table, .stacks, canvas, .culprit, .command, .panel, [data-hold]";
 
@@ -71,6 +72,14 @@ function showHeld() {
   document.getElementById("held-banner")?.toggleAttribute("hidden", !isLong);
 }
 
+/** What the server cannot see now. @param {string} text */
+function showMissing(text) {
+  const shown = document.getElementById("missing-banner");
+  if (!shown) return;
+  shown.textContent = text === NOTHING ? "" : text;
+  shown.toggleAttribute("hidden", text === NOTHING);
+}
+
 /** Whether the reader is at something that must not move now. */
 function isHeld() {
   if (isPaused()) return true;
@@ -102,6 +111,7 @@ function shown() {
 function beforeMessage(event) {
   heard();
   const { message } = event.detail;
+  if (message.event === "missing") showMissing(message.data);
   if (message.event) return;
   if (waiting === null) [waitingSinceMs, waitingSinceAt] = [performance.now(), new Date()];
   message.data = merged(waiting, message.data);

@@ -46,9 +46,11 @@ async def test_the_first_message_says_how_soon_to_connect_again(
     bus = MemoryBus()
     with closing(bus):
         request: Any = SimpleNamespace()
-        messages = live._messages(request, bus.subscribe(("jobs",)), "nodes", values, None)
+        changes = bus.subscribe(("jobs",))
+        messages = live._messages(request, lambda: "", changes, "nodes", values, None)
         bus.publish("jobs", {})
-        first = await anext(messages)
+        first, second = await anext(messages), await anext(messages)
         await messages.aclose()
 
-    assert first.startswith("retry: 1000\ndata: <p>a page</p>\n\n")
+    assert first == "retry: 1000\nevent: missing\ndata: nothing\n\n"
+    assert second.startswith("data: <p>a page</p>\n\n")

@@ -19,6 +19,7 @@ from hangwatch_server.api import envelope, etags, openapi, problems, routes
 from hangwatch_server.errors import HangwatchError
 from hangwatch_server.ingest import socket as agents
 from hangwatch_server.security import access, peers, roles
+from hangwatch_server.services import Services
 from hangwatch_server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -121,6 +122,12 @@ def identity_provider(settings: ServerSettings) -> Provider | None:
             "pip install 'hangwatch[oidc]'"
         ) from error
     return Provider(settings)
+
+
+async def say_goodbye(app: FastAPI) -> None:
+    """Let proxies, other servers and agents know that this one stops; all is served meanwhile."""
+    services: Services = app.state.services
+    await services.leaving.say_goodbye()
 
 
 def begin_stop(app: FastAPI) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import os
-import secrets
-import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from hangwatch_agent import wire
-from hangwatch_server import logs, quotas, security
+from hangwatch_server import logs, quotas, replica, security
 from hangwatch_server.actions.hook import Hook
 from hangwatch_server.alerts.guard import Guard, read_allowed
 from hangwatch_server.alerts.monitor import Senses
@@ -19,8 +16,6 @@ from hangwatch_server.alerts.outgoing import Outgoing
 from hangwatch_server.alerts.senders import Senders
 from hangwatch_server.alerts.service import Alerts
 from hangwatch_server.background import Background
-from hangwatch_server.board import MemoryBoard
-from hangwatch_server.bus import MemoryBus
 from hangwatch_server.captures.service import Captures
 from hangwatch_server.clock import Clock, SystemClock
 from hangwatch_server.db import migrate
@@ -29,12 +24,16 @@ from hangwatch_server.db.engine import Database
 from hangwatch_server.detect import DetectSettings
 from hangwatch_server.incidents.keeper import Keeper
 from hangwatch_server.ingest import expulsion
+from hangwatch_server.ingest.goodbye import Leaving
 from hangwatch_server.ingest.hub import Hub
 from hangwatch_server.ingest.pace import Pace
+from hangwatch_server.ingest.routing import Router
 from hangwatch_server.model import Link
+from hangwatch_server.replica import Replica
 from hangwatch_server.security import Authenticator
 from hangwatch_server.services import Services
 from hangwatch_server.settings import ServerSettings
+from hangwatch_server.watch.following import Following
 from hangwatch_server.watch.leases import Leases
 from hangwatch_server.watch.ledger import Ledger
 from hangwatch_server.watch.loop import Loop
@@ -61,8 +60,14 @@ async def running(settings: ServerSettings, clock: Clock | None = None) -> Async
         trusted = Outgoing(Guard(read_allowed(ANYWHERE)), settings.outgoing_proxy)
         stack.push_async_callback(trusted.close)
         db = await _database(settings, stack)
-        services, loop = _build(settings, clock or SystemClock(), db, outgoing, trusted)
-        stack.push_async_callback(_stop, services)
+        clock = clock or SystemClock()
+        here = replica.of(settings, clock, db)
+        services, loop, following = _build(settings, clock, db, here, outgoing, trusted)
+        stack.push_async_callback(_stop, services, here)
+        services.background.start("presence", here.presence.run)
+        if here.service is not None:
+            services.background.start("relay", here.service.run)
+        services.background.start("following", lambda: following.run(loop.show))
         services.background.start("watch", loop.run)
         services.background.start("captures", services.captures.run)
         services.background.start("tokens", lambda: expulsion.run(services.hub, services.tokens))
@@ -101,20 +106,27 @@ async def _database(settings: ServerSettings, stack: AsyncExitStack) -> Database
 
 
 def _build(
-    settings: ServerSettings, clock: Clock, db: Database, outgoing: Outgoing, trusted: Outgoing
-) -> tuple[Services, Loop]:
-    board = MemoryBoard(late_s=settings.agent_late_s, lost_s=settings.agent_lost_s)
-    bus, hub, sink = MemoryBus(), Hub(settings.interval_s), _LateSink()
+    settings: ServerSettings,
+    clock: Clock,
+    db: Database,
+    here: Replica,
+    outgoing: Outgoing,
+    trusted: Outgoing,
+) -> tuple[Services, Loop, Following]:
+    board, bus, sink = here.board, here.bus, _LateSink()
     captures = Captures(
         db=db,
         board=board,
-        hub=hub,
+        router=Router(here.hub, here.relay),
+        relay=here.relay,
         bus=bus,
         clock=clock,
         sink=sink,
         deadline_s=settings.capture_deadline_s,
     )
-    leases = Leases(db, _holder(), settings.lease_ttl_s)
+    here.deliver_parts_to(captures)
+    leases = Leases(db, here.name, settings.lease_ttl_s)
+    following = Following(db, bus, captures)
     loop = Loop(
         settings=settings,
         limits=detect_settings(settings),
@@ -124,7 +136,7 @@ def _build(
         bus=bus,
         captures=captures,
         samples=Samples(),
-        ledger=Ledger(db, board, bus, captures, Keeper(db), leases, clock),
+        ledger=Ledger(db, board, bus, captures, Keeper(db), leases, following, clock),
         leases=leases,
     )
     sink.loop = loop
@@ -136,7 +148,7 @@ def _build(
         trusted=trusted,
         settings=settings,
         clock=clock,
-        senses=_senses(board, clock, background),
+        senses=_senses(here, clock, background),
         bus=bus,
     )
     services = Services(
@@ -145,7 +157,10 @@ def _build(
         db=db,
         board=board,
         bus=bus,
-        hub=hub,
+        hub=here.hub,
+        relay=here.relay,
+        presence=here.presence,
+        leaving=Leaving(settings, here.hub, here.relay, leases),
         captures=captures,
         watch=watch,
         tokens=Authenticator(db),
@@ -156,15 +171,20 @@ def _build(
         alerts=alerts,
         quotas=quotas.of(settings),
     )
-    return services, loop
+    return services, loop, following
 
 
-def _senses(board: MemoryBoard, clock: Clock, background: Background) -> Senses:
+def _senses(here: Replica, clock: Clock, background: Background) -> Senses:
     def agents() -> int:
-        links = board.links(clock.monotonic_s())
+        links = here.board.links(clock.monotonic_s())
         return sum(link is not Link.LOST for link in links.values())
 
-    return Senses(server=socket.gethostname(), agents=agents, failing=background.failing)
+    return Senses(
+        server=here.name,
+        living=here.presence.living,
+        agents=agents,
+        failing=background.failing,
+    )
 
 
 def _pace(settings: ServerSettings, hub: Hub) -> Pace:
@@ -183,12 +203,9 @@ class _LateSink:
             self.loop.part_arrived(job, node, part, now_s, is_kept=is_kept)
 
 
-async def _stop(services: Services) -> None:
+async def _stop(services: Services, here: Replica) -> None:
     services.bus.close()
     await services.hub.close_all("the server is stopping")
     await services.background.stop()
-
-
-def _holder() -> str:
-    """Unique to this run of this process."""
-    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+    if here.service is not None:
+        await here.service.stop()

@@ -178,6 +178,7 @@ class _Server(uvicorn.Server):
         self._app = app
         self._url = url
         self._settings = settings
+        self._goodbye: asyncio.Task[None] | None = None
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -189,13 +190,25 @@ class _Server(uvicorn.Server):
         announce(self._url, self._settings, self._app.state.new_admin_token)
 
     def stop(self, task: asyncio.Task[Any]) -> None:
-        """The first signal ends in good order, a second one at once."""
+        """The first signal ends in good order, and each further one cuts short what is left."""
         if not self.started:
             task.cancel()
-            return
-        self.force_exit = self.should_exit
-        self.should_exit = True
-        application.begin_stop(self._app)
+        elif self._goodbye is None:
+            self._goodbye = asyncio.create_task(self._say_goodbye())
+        elif not self._goodbye.done():
+            self._goodbye.cancel()
+        else:
+            self.force_exit = True
+
+    async def _say_goodbye(self) -> None:
+        try:
+            await application.say_goodbye(self._app)
+        except Exception:
+            # The boundary of a server's end: it ends, whatever others make of it.
+            logs.get().exception("goodbye_failed")
+        finally:
+            self.should_exit = True
+            application.begin_stop(self._app)
 
 
 def announce(url: str, settings: ServerSettings, new_token: str | None) -> None:

@@ -13,8 +13,11 @@ from hangwatch_server.bus import Bus
 from hangwatch_server.captures.service import Captures
 from hangwatch_server.clock import Clock
 from hangwatch_server.db.engine import Database
+from hangwatch_server.ingest.goodbye import Leaving
 from hangwatch_server.ingest.hub import Hub
 from hangwatch_server.quotas import Quotas
+from hangwatch_server.relay import Relay
+from hangwatch_server.relay.presence import Presence
 from hangwatch_server.security import Authenticator, Guard
 from hangwatch_server.settings import ServerSettings
 from hangwatch_server.watch.view import Watch
@@ -30,6 +33,9 @@ class Services:
     board: Board
     bus: Bus
     hub: Hub
+    relay: Relay
+    presence: Presence
+    leaving: Leaving
     captures: Captures
     watch: Watch
     tokens: Authenticator
@@ -39,3 +45,7 @@ class Services:
     senders: Senders
     alerts: Alerts
     quotas: Quotas
+
+    def missing(self) -> str:
+        """What this server lacks now, in words for people; "" while nothing."""
+        return " ".join(filter(None, (self.presence.missing(), self.relay.missing())))

@@ -25,9 +25,11 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    status: str  # "ready" or "not ready"
-    database: str  # "ok", else why not
+    status: str  # "ready", "degraded" (see database and redis), or "not ready"
+    database: str  # "ok", else why not, or that it takes no writes
+    redis: str  # "off" for a single server, "ok", else what is not heard and what it means
     background: str  # "ok", else which of the server's own tasks failed
+    stopping: bool  # it was asked to stop: nothing new is to be sent here
 
 
 @router.head("/healthz", include_in_schema=False)
@@ -46,16 +48,27 @@ async def healthz() -> Health:
     | {
         503: {
             "model": Readiness,
-            "description": "The database cannot be reached, or one of the server's tasks failed.",
+            "description": "The database cannot be reached, one of the server's tasks failed, "
+            "the server has just started, or it stops.",
         }
     },
 )
 async def readyz(response: Response, house: deps.House) -> Readiness:
     database, background = await _database(house), _background(house)
-    is_ready = database == background == "ok"
+    stopping = house.leaving.is_on
+    is_new = house.relay.is_new()
+    is_ready = database == background == "ok" and not stopping and not is_new
     response.status_code = 200 if is_ready else 503
+    redis, unwritten = _redis(house), house.presence.missing()
+    # Degraded is ready: without Redis, or on a database that takes no writes, each server still
+    # serves what it can, and it is so for all of them together.
+    whole = "ready" if redis in ("off", "ok") and not unwritten else "degraded"
     return Readiness(
-        status="ready" if is_ready else "not ready", database=database, background=background
+        status=whole if is_ready else "not ready",
+        database=unwritten if database == "ok" and unwritten else database,
+        redis=redis,
+        background=background,
+        stopping=stopping,
     )
 
 
@@ -66,6 +79,14 @@ async def _database(house: deps.House) -> str:
     except (HangwatchError, OSError, TimeoutError) as error:
         return str(error) or f"no answer within {READY_TIMEOUT_S} s"
     return "ok"
+
+
+def _redis(house: deps.House) -> str:
+    if not house.settings.redis_url:
+        return "off"
+    if house.relay.is_new():
+        return "what the other servers know has not come yet"
+    return house.relay.missing() or "ok"
 
 
 def _background(house: deps.House) -> str:

@@ -34,5 +34,5 @@ async def verdict(
         with house.quotas.waiting.place(caller.id):
             waiting = house.watch.verdict(job_id, index=index, wait_s=wait_s)
             found = await deps.while_wanted(request, waiting)
-    found = found or await house.watch.verdict(job_id)
+    found = found or await house.watch.verdict(job_id, index=index)
     return plain.word(found.state) if format is plain.Format.PLAIN else found

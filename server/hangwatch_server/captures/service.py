@@ -30,11 +30,15 @@ from hangwatch_server.errors import (
     HangwatchError,
     NotFoundError,
 )
-from hangwatch_server.ingest.hub import Hub
+from hangwatch_server.ingest.routing import Router
 from hangwatch_server.model import Capture, CaptureState, Link, RankView, Snapshot
+from hangwatch_server.relay import Relay
 
 GRACE_S = 3.0  # for the way there and back, beyond the agent's own deadline
 CHECK_S = 0.25
+ABANDONED_EVERY_S = 30.0
+ABANDONED_AFTER_S = 60.0  # past its deadline; clocks of servers may differ by so much
+RECHECK_S = 1.0  # bounds a wait on events of which one may have been lost
 MAX_RANKS = 65_536
 
 _log = logs.get()
@@ -56,14 +60,15 @@ class Captures(Record):
         *,
         db: Database,
         board: Board,
-        hub: Hub,
+        router: Router,
+        relay: Relay,
         bus: Bus,
         clock: Clock,
         sink: PartSink,
         deadline_s: float = 15.0,
     ) -> None:
         super().__init__(db, clock)
-        self._board, self._hub, self._bus = board, hub, bus
+        self._board, self._router, self._relay, self._bus = board, router, relay, bus
         self._sink, self._deadline_s = sink, deadline_s
         self._pending: dict[str, Pending] = {}
         self._evidence: set[str] = set()
@@ -71,7 +76,7 @@ class Captures(Record):
 
     async def tell(self, node: str, command: wire.AskRas) -> bool:
         """Give a node's agent a command that no capture hangs on; False when it is not there."""
-        return await self._hub.send(node, command)
+        return not await self._router.send(node, command)
 
     async def request(
         self,
@@ -147,12 +152,18 @@ class Captures(Record):
             _log.info("capture_deleted_meanwhile", capture=part.capture, rank=part.rank)
             return True
         metrics.capture_parts_stored.inc()
-        self._sink.part_arrived(id_of_launch(part.launch), node, part, self._clock.monotonic_s())
+        self._relay.part(node, part)
+        await self.arrived(node, part, self._clock.monotonic_s())
         self._bus.publish(f"capture:{part.capture}", {"capture": part.capture})
-        if pending is not None:
+        return True
+
+    async def arrived(self, node: str, part: wire.CapturePart, now_s: float) -> None:
+        """A part is durable, whichever server it came to: use it, and wait for it no longer."""
+        self._sink.part_arrived(id_of_launch(part.launch), node, part, now_s)
+        pending = self._pending.get(part.capture)
+        if pending is not None and pending.nodes.get(part.rank) == node:
             pending.answer(part.rank, is_missing=False)
             await self._finish_if_done(pending)
-        return True
 
     def sampled(self, node: str, frame: wire.Samples) -> None:
         """Hand an agent's own looks at its ranks on; those of other nodes' ranks are dropped."""
@@ -167,13 +178,26 @@ class Captures(Record):
 
     async def run(self) -> None:
         """End captures whose deadline has passed; runs as long as the server."""
+        abandoned_due_s = float("-inf")
         while True:
             await asyncio.sleep(CHECK_S)
             await self._merge_ahead()
             now_s = self._clock.monotonic_s()
+            if now_s >= abandoned_due_s:
+                abandoned_due_s = now_s + ABANDONED_EVERY_S
+                await self._end_abandoned()
             for pending in list(self._pending.values()):
                 if now_s >= pending.deadline_s:
                     await self._expire_safely(pending)
+
+    async def _end_abandoned(self) -> None:
+        """Those whose server is gone: nobody else would. What came of them stands."""
+        after_s = self._deadline_s + GRACE_S + ABANDONED_AFTER_S
+        try:
+            await rows.end_abandoned(self._db, after_s, without=tuple(self._pending))
+        except DatabaseError as error:
+            metrics.database_failures.inc()
+            _log.info("abandoned_captures_not_ended", error=str(error))
 
     async def _merge_ahead(self) -> None:
         """Have the stacks of new evidence merged before somebody asks: many take a second."""
@@ -185,15 +209,18 @@ class Captures(Record):
                 _log.info("stacks_not_merged_ahead", incident=incident, error=str(error))
 
     async def wait(self, capture_id: str, timeout_s: float) -> Capture:
-        """The capture once it is finished, or as it is when `timeout_s` has passed."""
-        pending = self._pending.get(capture_id)
-        if pending is not None:
-            try:
-                async with asyncio.timeout(timeout_s):
-                    await pending.done.wait()
-            except TimeoutError:
-                pass
-        return await self.get(capture_id)
+        """The capture once it is finished, or as it is when `timeout_s` has passed.
+
+        Whichever server asked for it: the one that finishes it says so to all.
+        """
+        end_s = self._clock.monotonic_s() + timeout_s
+        with self._bus.subscribe((f"capture:{capture_id}",)) as changes:
+            while await rows.is_taking(self._db, capture_id):
+                left_s = end_s - self._clock.monotonic_s()
+                if left_s <= 0:
+                    break
+                await changes.next(min(left_s, RECHECK_S))
+            return await self.get(capture_id)
 
     def waited_for(self, capture_id: str) -> dict[str, str]:
         """Per node the ranks that have not answered yet; {} where another replica has asked."""
@@ -210,6 +237,12 @@ class Captures(Record):
     def is_taking(self, job_id: str) -> bool:
         """Whether a capture of this job is under way."""
         return any(pending.capture.job == job_id for pending in self._pending.values())
+
+    async def learn_evidence(self, incident_id: str) -> None:
+        """Learn whether another server has finished a capture of this incident."""
+        found = await rows.of_incident(self._db, incident_id)
+        if any(capture.state is not CaptureState.TAKING for capture in found):
+            self._evidence.add(incident_id)
 
     async def remember(self, incident_id: str) -> None:
         """Learn which captures are this incident's.
@@ -267,13 +300,14 @@ class Captures(Record):
             native=pending.capture.native,
             deadline_s=self._deadline_s,
         )
-        if await self._hub.send(node, frame):
+        why_not = await self._router.send(node, frame)
+        if not why_not:
             return
         for rank in of_node:
             await self._give_up(
                 pending,
                 snapshot.ranks[rank],
-                f"the agent of node '{node}' is not connected",
+                why_not,
                 f"check on {node} that `hangwatch agent` runs",
             )
 
@@ -302,14 +336,17 @@ class Captures(Record):
         pid = view.beat.pid if view.beat is not None else 0
         part = absent_part(pending.capture.id, pending.launch, view.rank, pid, why, remedy)
         try:
-            await rows.store_part(self._db, part, pending.nodes.get(view.rank, view.node))
+            node = pending.nodes.get(view.rank, view.node)
+            is_missing = await rows.store_part(self._db, part, node)
         except NotFoundError:
+            is_missing = True
             _log.info("capture_deleted_meanwhile", capture=pending.capture.id)
         except DatabaseError as error:
             _log.warning("capture_reason_not_stored", capture=part.capture, error=str(error))
             metrics.database_failures.inc()
             return False
-        pending.answer(view.rank, is_missing=True)
+        # A part that was there already came to another server, which could not tell us.
+        pending.answer(view.rank, is_missing=is_missing)
         return True
 
     async def _finish_if_done(self, pending: Pending) -> None:

@@ -51,7 +51,7 @@ class House:
 
 
 def settings_of(database_url: str, **changes: object) -> ServerSettings:
-    return ServerSettings(database_url=database_url, tick_s=0.05, **changes)  # type: ignore[arg-type]
+    return ServerSettings(database_url=database_url, **{"tick_s": 0.05, **changes})  # type: ignore[arg-type]
 
 
 @asynccontextmanager

@@ -10,6 +10,8 @@ from fastapi import Response
 
 from hangwatch_server.api import health
 from hangwatch_server.background import STEADY_S, Background
+from hangwatch_server.relay import Alone
+from hangwatch_server.settings import ServerSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +54,14 @@ async def test_server_is_not_ready_while_one_of_its_tasks_fails() -> None:
     async def ping() -> None: ...
 
     background, task = Background(retry_s=0.0), Task(1)
-    house = SimpleNamespace(db=SimpleNamespace(ping=ping), background=background)
+    house = SimpleNamespace(
+        db=SimpleNamespace(ping=ping),
+        background=background,
+        settings=ServerSettings(),
+        relay=Alone(),
+        presence=SimpleNamespace(missing=lambda: ""),
+        leaving=SimpleNamespace(is_on=False),
+    )
     before_response, response = Response(), Response()
 
     before = await health.readyz(before_response, house)  # type: ignore[arg-type]

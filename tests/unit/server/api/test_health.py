@@ -1,0 +1,51 @@
+"""What a server says of itself while it does not hear the others."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from fastapi import Response
+
+from hangwatch_server.api import health
+from hangwatch_server.background import Background
+from hangwatch_server.relay import Alone
+from hangwatch_server.settings import ServerSettings
+
+pytestmark = pytest.mark.anyio
+
+
+class Missing(Alone):
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def missing(self) -> str:
+        return self._text
+
+
+@pytest.mark.parametrize(
+    ("url", "missing", "status", "redis"),
+    [
+        ("", "", "ready", "off"),
+        ("redis://localhost", "", "ready", "ok"),
+        ("redis://localhost", "Redis is away.", "degraded", "Redis is away."),
+    ],
+)
+async def test_server_without_its_redis_is_degraded_and_still_ready_for_requests(
+    url: str, missing: str, status: str, redis: str
+) -> None:
+    async def ping() -> None: ...
+
+    house = SimpleNamespace(
+        db=SimpleNamespace(ping=ping),
+        background=Background(),
+        settings=ServerSettings(redis_url=url),
+        relay=Missing(missing),
+        presence=SimpleNamespace(missing=lambda: ""),
+        leaving=SimpleNamespace(is_on=False),
+    )
+    response = Response()
+
+    found = await health.readyz(response, house)  # type: ignore[arg-type]
+
+    assert (found.status, found.redis, response.status_code) == (status, redis, 200)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import queue
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -36,7 +38,9 @@ class RunningServer:
         """A client with the admin token, or another; "" sends none."""
         text = self.admin_token if token is None else token
         headers = {"authorization": f"Bearer {text}"} if text else {}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60, trust_env=False)
+        return httpx.Client(
+            base_url=self.url, headers=headers, timeout=60, trust_env=False, verify=_trusted()
+        )
 
     def new_token(self, scope: str, node: str | None = None) -> str:
         body = {"name": f"{scope} of a test", "scopes": [scope], "node": node}
@@ -102,6 +106,12 @@ def _for_alerts(folder: Path) -> Mapping[str, str]:
         "HANGWATCH_OUTGOING_ALLOW": "127.0.0.0/8",
         "HANGWATCH_SECRETS_DIR": str(secrets),
     }
+
+
+@functools.cache
+def _trusted() -> ssl.SSLContext:
+    """Read once: it takes longer than most requests."""
+    return ssl.create_default_context()
 
 
 def hangwatch() -> list[str]:

@@ -48,8 +48,7 @@ def measure(snapshot: Snapshot) -> Arrivals:
     for first in nodes:
         node = str(first)
         board.hello(node, wire.Hello(protocol=wire.PROTOCOL, node=node, version=""), 0.0)
-    changed = {str(n): _frame(beats[n : n + RANKS_PER_NODE]) for n in nodes}
-    kept = {str(n): _frame(map(_less, beats[n : n + RANKS_PER_NODE])) for n in nodes}
+    changed, kept = frames(beats)
     rounds = [(_taken_s(board, changed), _taken_s(board, kept)) for _ in range(REPEATS)]
     number = len(beats) / _US
     changed_places_s, kept_places_s = _places_s(changed)
@@ -59,6 +58,14 @@ def measure(snapshot: Snapshot) -> Arrivals:
         min(one for _, one in rounds) / number,
         kept_places_s / number,
     )
+
+
+def frames(beats: Sequence[wire.RankBeat]) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """One frame of each node: with all entries, and without those that it sent before."""
+    nodes = range(0, len(beats), RANKS_PER_NODE)
+    changed = {str(n): _frame(beats[n : n + RANKS_PER_NODE]) for n in nodes}
+    kept = {str(n): _frame(map(_less, beats[n : n + RANKS_PER_NODE])) for n in nodes}
+    return changed, kept
 
 
 def _frame(beats: Iterable[wire.RankBeat]) -> bytes:

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from urllib.parse import urlsplit
 
 import httpx
@@ -24,6 +24,7 @@ class Balancer:
         self.ready: tuple[str, ...] = ()
         self.port = 0
         self._turns = itertools.count()
+        self._open: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
         self._stopped = asyncio.Event()
@@ -80,8 +81,19 @@ class Balancer:
             except OSError:
                 return
             ends.callback(there[1].close)
-            ways = (_carry(reader, there[1]), _carry(there[0], writer))
-            await asyncio.gather(*ways)
+            await self._join(_carry(reader, there[1]), _carry(there[0], writer))
+
+    async def _join(self, *ways: Coroutine[None, None, None]) -> None:
+        """Both ways, until one of them has ended."""
+        tasks = {asyncio.create_task(way) for way in ways}
+        self._open |= tasks  # else nobody holds them while both sides are silent
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._open -= tasks
 
 
 async def _is_ready(client: httpx.AsyncClient, url: str) -> bool:

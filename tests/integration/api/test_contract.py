@@ -170,7 +170,8 @@ def test_health_needs_no_token(api_server: RunningServer) -> None:
         assert nobody.get("/healthz").json()["status"] == "ok"
         ready = nobody.get("/readyz").json()
 
-    assert ready == {"status": "ready", "database": "ok", "redis": "off", "background": "ok"}
+    parts = {"database": "ok", "redis": "off", "background": "ok", "stopping": False}
+    assert ready == {"status": "ready", **parts}
 
 
 def test_metrics_speak_prometheus(admin: httpx.Client) -> None:

@@ -149,7 +149,7 @@ async def test_capture_of_a_rank_behind_a_redis_that_is_gone_is_refused_with_a_r
     assert "Redis is away" in reasons[2]
 
 
-async def test_of_two_connections_of_one_node_the_older_stays_once_servers_hear_each_other(
+async def test_of_two_connections_of_one_node_one_stays_once_servers_hear_each_other(
     database_url: str, redis_server: RedisServer
 ) -> None:
     async with houses.two(database_url, redis_server) as (one, two):
@@ -158,17 +158,17 @@ async def test_of_two_connections_of_one_node_the_older_stays_once_servers_hear_
         redis_server.kill()
         await deaf((one, two))
         async with (
-            synthetic.agent(one.url, token, "node-a", job, range(4), 0.3) as older,
-            synthetic.agent(two.url, token, "node-a", job, range(4), 0.3) as younger,
+            synthetic.agent(one.url, token, "node-a", job, range(4), 0.3) as first,
+            synthetic.agent(two.url, token, "node-a", job, range(4), 0.3) as second,
         ):
             redis_server.start()
-            refused = await until(lambda: refusals(younger), lambda found: len(found) > 0, 15)
-            await until(lambda: houses.links(two), lambda links: links["node-a"] == "live")
-            is_left = await refusals(older)
+            refused = await until(lambda: refusals(first, second), lambda found: len(found) > 0, 15)
+            await both((one, two), houses.links, lambda links: links["node-a"] == "live")
+            refused_in_all = await refusals(first, second)
 
     assert refused[0].code == "duplicate_node"
-    assert is_left == []
+    assert len(refused_in_all) == 1
 
 
-async def refusals(agent: synthetic.Agent) -> list[wire.Refused]:
-    return agent.refused
+async def refusals(*agents: synthetic.Agent) -> list[wire.Refused]:
+    return [refused for agent in agents for refused in agent.refused]

@@ -37,6 +37,8 @@ class Jobs(Protocol):
 
     async def job(self, job_id: str) -> Job: ...
 
+    def is_ours(self, job_id: str) -> bool: ...
+
 
 class Hook:
     """One server's part in acting on hangs; several servers share the rows."""
@@ -90,7 +92,8 @@ class Hook:
         verdict = job.verdict
         is_hung = verdict.state is State.HUNG and verdict.incident == incident.id
         is_sure = verdict.confidence >= self._settings.action_min_confidence
-        return job if is_hung and is_sure else None
+        # Of a job that another server owns this one shows what was stored, whatever it sees itself.
+        return job if is_hung and is_sure and self._jobs.is_ours(incident.job) else None
 
     async def _act(self, incident: Incident, job: Job) -> None:
         claim = await rows.claim(

@@ -21,20 +21,38 @@ _WAITING = "Waiting for the agents to report after a restart of the server."
 
 
 def _confirmed_before(watched: Watched, decision: Decision) -> Decision:
-    """What another server has confirmed need not be proven again, while nobody has moved since."""
-    inherited, watched.inherited = watched.inherited, None
-    if inherited is None or decision.state is not State.SUSPECTED:
+    """What another server has confirmed need not be proven again, while nobody has moved since.
+
+    As long as not all ranks are seen, what is found may yet become the same.
+    """
+    inherited = watched.inherited
+    if inherited is None or decision.state is not State.SUSPECTED or not _lasts(watched, decision):
+        watched.inherited = None
         return decision
-    before, confirmed_at = inherited.verdict, inherited.confirmed_at
     found = (watched.finding.kind, watched.finding.culprit_ranks)
-    if confirmed_at is None or found != (before.kind, before.culprit_ranks):
+    if found == (inherited.verdict.kind, inherited.verdict.culprit_ranks):
+        watched.inherited = None
+        watched.memory = detect.confirm(watched.memory)
+        reason = "no progress since the hang was confirmed"
+        return dataclasses.replace(decision, state=State.HUNG, reason=reason)
+    if _is_whole(watched):
+        watched.inherited = None
         return decision
+    return dataclasses.replace(decision, state=State.UNKNOWN, reason=_WAITING)
+
+
+def _lasts(watched: Watched, decision: Decision) -> bool:
+    """Whether nobody has moved since the inherited incident was confirmed."""
+    confirmed_at = watched.inherited.confirmed_at if watched.inherited is not None else None
+    if confirmed_at is None:
+        return False
     since_s = (watched.last_seen - confirmed_at).total_seconds()
-    if decision.stalled_s + _SLACK_S < since_s:
-        return decision  # it is another stall
-    watched.memory = detect.confirm(watched.memory)
-    reason = "no progress since the hang was confirmed"
-    return dataclasses.replace(decision, state=State.HUNG, reason=reason)
+    return decision.stalled_s + _SLACK_S >= since_s
+
+
+def _is_whole(watched: Watched) -> bool:
+    coverage = diagnose.coverage(watched.snapshot)
+    return coverage.reporting >= coverage.world_size
 
 
 def unheard(watched: Watched, decision: Decision, ranks: int) -> Decision:
@@ -64,8 +82,7 @@ def apply(watched: Watched, decision: Decision, now_s: float) -> Decision:
         return decision
     if decision.state in _TROUBLE:
         return _confirmed_before(watched, decision)
-    coverage = diagnose.coverage(watched.snapshot)
-    if decision.state is State.UNKNOWN or coverage.reporting < coverage.world_size:
+    if decision.state is State.UNKNOWN or not _is_whole(watched):
         watched.steady_since_s = None
     elif watched.steady_since_s is None:
         watched.steady_since_s = now_s

@@ -86,6 +86,11 @@ class Watch:
         watched = self._loop.watched.get(job_id)
         return watched is not None and watched.is_followed
 
+    def is_ours(self, job_id: str) -> bool:
+        """Whether this server decides about a job, and could write it down at the newest look."""
+        watched = self._loop.watched.get(job_id)
+        return watched is not None and watched.is_ours
+
     async def live_jobs(self) -> list[Job]:
         """Every job that is on the board now, in no order."""
         now_s = self._clock.monotonic_s()

@@ -43,11 +43,15 @@ class Seen:
 
     def __init__(self) -> None:
         self.verdicts: dict[str, Verdict] = {}
+        self.owner = True
 
     async def job(self, job_id: str) -> Job:
         if job_id not in self.verdicts:
             raise NotFoundError(job_id)
         return replace(make.job(job_id), verdict=self.verdicts[job_id])
+
+    def is_ours(self, job_id: str) -> bool:
+        return self.owner
 
 
 @pytest.fixture
@@ -151,6 +155,18 @@ async def test_two_servers_that_race_run_one_command(
     assert len(told(notes)) == 1
     for server in servers:
         await server.close()
+
+
+async def test_server_that_does_not_own_the_job_leaves_the_command_to_the_one_that_does(
+    db: Database, seen: Seen, notes: Path
+) -> None:
+    incident = await hang(db, seen)
+    seen.owner = False
+
+    await hook(db, seen, noting(notes)).look()
+
+    assert told(notes) == []
+    assert await actions.find(db, incident.id) is None
 
 
 async def test_nothing_runs_before_the_incident_has_settled(

@@ -11,7 +11,7 @@ from tests.unit.server.board import beats
 
 from hangwatch_server.detect import Decision, Memory
 from hangwatch_server.detect.memory import Stall
-from hangwatch_server.model import Incident, Limits, State, Verdict
+from hangwatch_server.model import Finding, Incident, Kind, Limits, State, Verdict
 from hangwatch_server.watch import guard, verdicts
 from hangwatch_server.watch.watched import Watched
 
@@ -93,3 +93,30 @@ def test_hang_that_another_server_has_confirmed_is_hung_if_nobody_has_moved_sinc
     assert found.state is state
     assert job.memory.stall is not None
     assert job.memory.stall.is_hung is (state is State.HUNG)
+
+
+def test_hang_that_was_confirmed_waits_for_all_ranks_before_it_is_taken_for_another() -> None:
+    job = watched(ranks=2)
+    job.memory = Memory(stall=Stall(origin_s=0.0))
+    known = dataclasses.replace(job.verdict, kind=Kind.MISSING_RANKS, culprit_ranks="3")
+    job.inherited = cast("Incident", _Inherited(known, job.last_seen - timedelta(seconds=30)))
+    suspected = dataclasses.replace(decision(State.SUSPECTED), stalled_s=60.0)
+
+    job.finding = Finding(kind=Kind.MISSING_RANKS, culprit_ranks="2-3")
+    half = guard.apply(job, suspected, 1.0)
+    calm = guard.apply(job, decision(State.HEALTHY), 1.5)
+    job.finding = Finding(kind=Kind.MISSING_RANKS, culprit_ranks="3")
+    whole = guard.apply(job, suspected, 2.0)
+
+    assert [half.state, calm.state, whole.state] == [State.UNKNOWN, State.UNKNOWN, State.HUNG]
+
+
+def test_another_hang_of_ranks_that_are_all_seen_is_proven_anew() -> None:
+    job = watched()
+    known = dataclasses.replace(job.verdict, kind=Kind.MISSING_RANKS, culprit_ranks="3")
+    job.inherited = cast("Incident", _Inherited(known, job.last_seen - timedelta(seconds=30)))
+    job.finding = Finding(kind=Kind.MISSING_RANKS, culprit_ranks="2")
+    suspected = dataclasses.replace(decision(State.SUSPECTED), stalled_s=60.0)
+
+    assert guard.apply(job, suspected, 1.0).state is State.SUSPECTED
+    assert job.inherited is None

@@ -59,6 +59,11 @@ class Incoming:
             metrics.letters_refused.inc()
             _log.debug("letter_skipped", replica=peer.replica, error=str(error))
             return True
+        except Exception:
+            # The boundary of a letter: those behind it are taken, and what it held is asked for.
+            metrics.letters_refused.inc()
+            _log.exception("letter_failed", replica=peer.replica)
+            return False
 
     async def _take(self, peer: Peer, letter: Letter, now_s: float) -> bool:
         match letter:

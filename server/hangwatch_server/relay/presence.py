@@ -16,6 +16,7 @@ from hangwatch_server.errors import DatabaseError, NotWrittenError
 
 _PREFIX = "replica "
 FORGOTTEN_AFTER_S = 86_400.0
+PATIENCE_S = 5.0  # with a database that does not answer
 RENEWALS = 3  # in the time that a lease lasts
 # What people read on every page: what is wrong, what it means, what to do.
 _KEPT = (
@@ -37,6 +38,7 @@ class Presence:
         self._db, self._replica, self._ttl_s = db, replica, ttl_s
         self._lease: Lease | None = None
         self._missing = ""
+        self._sure_since_s: float | None = None  # renewed without a failure since
 
     def missing(self) -> str:
         """What is wrong with the database, in words for people; "" while it takes writes."""
@@ -44,17 +46,36 @@ class Presence:
 
     async def run(self) -> None:
         """Renew the lease for as long as the server runs; gives it back at the end."""
+        renewing = asyncio.create_task(self._renew())
         try:
             while True:
-                try:
-                    self._lease = await self._claim()
-                    self._missing = ""
-                except DatabaseError as error:
-                    self._missing = _READ_ONLY if isinstance(error, NotWrittenError) else _AWAY
-                    _log.info("presence_not_renewed", error=str(error))
+                done, _ = await asyncio.wait({renewing}, timeout=PATIENCE_S)
+                if not done:
+                    self._note(_AWAY)  # it neither answers nor refuses: the query is not broken off
+                    continue
+                renewing.result()
                 await asyncio.sleep(self._ttl_s / RENEWALS)
+                renewing = asyncio.create_task(self._renew())
         finally:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
             await self._release()
+
+    async def _renew(self) -> None:
+        try:
+            self._lease = await self._claim()
+        except DatabaseError as error:
+            self._note(_READ_ONLY if isinstance(error, NotWrittenError) else _AWAY)
+            _log.info("presence_not_renewed", error=str(error))
+        else:
+            self._note("")
+
+    def _note(self, missing: str) -> None:
+        self._missing = missing
+        if missing:
+            self._sure_since_s = None
+        elif self._sure_since_s is None:
+            self._sure_since_s = asyncio.get_running_loop().time()
 
     async def living(self) -> frozenset[str]:
         """Names of all servers that live, this one among them."""
@@ -62,7 +83,13 @@ class Presence:
         return frozenset(key.removeprefix(_PREFIX) for key in found) | {self._replica}
 
     async def is_alive(self, replica: str) -> bool:
-        """Also where nobody knows: it is taken for dead only when its lease has run out."""
+        """Also where nobody knows: it is taken for dead only when its lease has run out.
+
+        While it could not be renewed, neither could those of others.
+        """
+        since_s = self._sure_since_s
+        if since_s is None or asyncio.get_running_loop().time() - since_s <= 2 * self._ttl_s:
+            return True
         try:
             return bool(await leases.holder(self._db, _key(replica)))
         except DatabaseError:

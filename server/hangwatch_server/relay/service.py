@@ -51,7 +51,7 @@ class RedisRelay:
         self._commands = Commands(replica, line, hub)
         self._number = 0
         self._called_s = float("-inf")
-        self._heard_self_s = float("-inf")
+        self._heard_self_s = self._hears_since_s = float("-inf")
         self._whole_due = asyncio.Event()
         self._missing = ""
         self._started_s = clock.monotonic_s()
@@ -126,19 +126,19 @@ class RedisRelay:
         await self._line.close()
 
     async def _publish_for_ever(self) -> None:
-        is_away = True
+        why_away: str | None = ""  # not yet known whether it is there
         while True:
             try:
                 await self._publish()
-                if is_away:
-                    is_away = False
+                if why_away is not None:
+                    why_away = None
                     self._outbox.open()
                     self._whole_due.set()
                     _log.info("redis_reached", replica=self.replica)
             except RelayError as error:
-                if not is_away:
+                if why_away != str(error):
                     _log.warning("redis_away", error=str(error))
-                is_away = True
+                why_away = str(error)
                 self._outbox.close()
                 metrics.relay_failures.inc()
                 await asyncio.sleep(RETRY_S)
@@ -245,6 +245,8 @@ class RedisRelay:
     async def _called(self, ears: Ears, call: Call) -> None:
         now_s = self._clock.monotonic_s()
         if call.replica == self.replica:
+            if self._is_deaf(now_s):
+                self._hears_since_s = now_s
             self._heard_self_s = now_s
         elif call.is_leaving:
             self._bury(call.replica)
@@ -282,7 +284,8 @@ class RedisRelay:
             if now_s - before_s > CALL_EVERY_S + STALLED_S:
                 await asyncio.sleep(CALL_EVERY_S)  # what came meanwhile is heard first
                 continue
-            if not self._is_deaf(now_s):
+            # Whoever was deaf as well needs its time to be heard again.
+            if not self._is_deaf(now_s) and now_s - self._hears_since_s > self._peers.silent_s:
                 for peer in self._peers.silent(now_s):
                     if not await self._lives(peer):
                         self._bury(peer.replica)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 from tests.integration.core import synthetic
 from tests.integration.core.waiting import until
 from tests.integration.replicas import houses
@@ -117,6 +119,19 @@ async def test_redis_that_answers_late_raises_no_alarm_and_hides_none(
         await both(pair, verdict, lambda found: found.state is State.HUNG)
 
     assert before == []
+
+
+async def test_server_that_starts_without_its_redis_says_why_in_the_log(database_url: str) -> None:
+    nowhere = RedisServer(Path("/nowhere"))
+    with capture_logs() as lines:
+
+        async def away() -> list[str]:
+            return [line["error"] for line in lines if line["event"] == "redis_away"]
+
+        async with houses.one(database_url, nowhere):
+            said = await until(away, bool)
+
+    assert "/nowhere/redis.sock" in said[0]
 
 
 async def test_full_redis_stops_nothing(database_url: str, redis_server: RedisServer) -> None:

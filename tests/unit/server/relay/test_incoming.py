@@ -58,3 +58,36 @@ async def test_of_two_that_are_about_as_old_one_stays(ahead_s: float) -> None:
     at_two = await stays("two", "one", own_s=10.0, other_s=10.0 + ahead_s)
 
     assert [at_one, at_two] == [True, False]
+
+
+class Failing:
+    """Captures with a defect."""
+
+    async def arrived(self, node: str, part: wire.CapturePart, now_s: float) -> None:
+        raise KeyError(part.rank)
+
+    def sampled(self, node: str, frame: wire.Samples) -> None:
+        raise AssertionError("no looks are told here")
+
+
+async def test_letter_that_fails_counts_as_missed_and_the_next_one_is_taken() -> None:
+    clock, hub, peers = SetClock(), Hub(), Peers(5.0)
+    peers.called("two", 0, 0.0)
+    board, bus = RelayedBoard(), RelayedBus(lambda topic, data: None)
+    outbox = Outbox(clock.monotonic_s)
+    incoming = Incoming("one", peers, outbox, board, bus, hub, clock)
+    incoming.captures = Failing()
+    peer = peers.find("two")
+    assert peer is not None
+    part = wire.CapturePart(capture="c1", launch="run-1", rank=0, pid=7, age_s=0.0)
+
+    taken = [
+        await incoming.take(peer, cast(Any, letters.encode(letter)))
+        for letter in (
+            letters.Part("node-a", wire.encode(part)),
+            letters.Joined("node-a", wire.encode(HELLO), 1.0),
+        )
+    ]
+
+    assert taken == [False, True]
+    assert peers.holder("node-a") == "two"

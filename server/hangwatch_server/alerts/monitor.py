@@ -60,9 +60,14 @@ class Monitor:
     clock: Clock
     is_telling: Callable[[], bool]  # whether alerts were planned just now
     speaker: Speaker
-    can_judge: bool = False
+    _judged_until_s: float = float("-inf")
     _since_s: dict[tuple[BlindCause, str], float] = field(default_factory=dict)
     _away_since_s: float | None = None
+
+    @property
+    def can_judge(self) -> bool:
+        """Whether a look has just found that jobs are judged and people told; one may hang."""
+        return self.clock.monotonic_s() < self._judged_until_s
 
     async def run(self) -> None:
         try:
@@ -70,7 +75,7 @@ class Monitor:
                 await self.look()
                 await asyncio.sleep(TICK_S)
         finally:
-            self.can_judge = False
+            self._judged_until_s = float("-inf")
             await self.speaker.stop()
 
     async def look(self) -> None:
@@ -84,14 +89,15 @@ class Monitor:
             standing = await self._update(facts, now_s, speaks=speaks)
             await self._measure()
         except DatabaseError as error:
-            self.can_judge = False
+            self._judged_until_s = float("-inf")
             metrics.is_blind.set(1)
             if self._away_since_s is None:
                 self._away_since_s = now_s
                 _log.warning("monitor_has_no_database", error=str(error))
             return
         metrics.is_blind.set(1 if standing else 0)
-        self.can_judge = speaks and all(cause in _PARTIAL for cause in standing)
+        can_judge = speaks and all(cause in _PARTIAL for cause in standing)
+        self._judged_until_s = now_s + 3 * TICK_S if can_judge else float("-inf")
 
     async def _facts(self) -> Facts:
         return Facts(

@@ -20,6 +20,11 @@ from hangwatch_server.errors import DatabaseError, NotWrittenError
 DRIVER = "postgresql+psycopg"
 CONNECT_ARGS = {
     "connect_timeout": 10,
+    # Of a host that is gone without a word; over a unix socket they mean nothing.
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,  # ms
     # A statement that hangs must not hold the server for ever; every query here is far below this.
     "options": "-c statement_timeout=30s -c idle_in_transaction_session_timeout=60s"
     " -c timezone=UTC",
@@ -28,6 +33,8 @@ CONNECT_ARGS = {
 # full disk (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 READ_ONLY, DISK_FULL = "25006", "53100"
 _INVALID_TRANSACTION = "25"  # class of READ_ONLY and of a transaction ended for being idle
+# Longer than any statement may take: what has not ended by then is not answered at all.
+PATIENCE_S = 40.0
 # What runs at a stop takes milliseconds; who stops a server kills it after some ten seconds.
 CLOSE_WAIT_S = 5.0
 
@@ -88,9 +95,11 @@ class Database:
         """One transaction: committed at the end of the block, rolled back if it raises."""
         try:
             with self._counted():
-                async with self.engine.begin() as connection:
+                async with asyncio.timeout(PATIENCE_S), self.engine.begin() as connection:
                     yield connection
         except (OperationalError, InterfaceError, PoolTimeoutError) as error:
+            raise unusable(self.url, error) from error
+        except TimeoutError as error:
             raise unusable(self.url, error) from error
         except InternalError as error:
             if not _state(error).startswith(_INVALID_TRANSACTION):
@@ -131,7 +140,7 @@ def unusable(url: URL, error: Exception) -> DatabaseError:
     # As people write it and libpq's tools read it: without the driver's name.
     shown = url.set(drivername="postgresql").render_as_string(hide_password=True)
     cause = getattr(error, "orig", None) or error
-    words = " ".join(str(cause).split())
+    words = " ".join(str(cause).split()) or "it does not answer"
     if _state(error) in (READ_ONLY, DISK_FULL):
         return NotWrittenError(
             f"Postgres at {shown} takes no writes: check its disk, that it is the primary, and "

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from hangwatch_server import logs
 from hangwatch_server.db import leases
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.leases import Lease
 from hangwatch_server.errors import DatabaseError
 
+HAND_OVER_S = 3.0
 _log = logs.get()
 
 
@@ -19,6 +22,7 @@ class Leases:
         self._held: dict[str, tuple[Lease, float]] = {}
         self._refused: dict[str, float] = {}
         self._is_given_up = False
+        self._giving_up: asyncio.Task[None] | None = None
 
     async def hold(self, job: str, now_s: float) -> Lease | None:
         """The lease of a job, renewed when it is due; None while another process has it."""
@@ -56,9 +60,13 @@ class Leases:
             await leases.release(self._db, held[0])
 
     async def give_up(self) -> None:
-        """Hand all jobs over now, and own none from now on: this server is about to stop."""
+        """Hand all jobs over now, and own none from now on: this server is about to stop.
+
+        A database that does not answer is not waited for: the leases then run out.
+        """
         self._is_given_up = True
-        await self.release_all()
+        self._giving_up = asyncio.create_task(self.release_all())
+        await asyncio.wait({self._giving_up}, timeout=HAND_OVER_S)
 
     async def release_all(self) -> None:
         """Let another process take over at once; the time limit does it if this fails."""

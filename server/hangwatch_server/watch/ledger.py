@@ -31,6 +31,9 @@ from hangwatch_server.watch.watched import Watched
 
 WRITE_TIMEOUT_S = 5.0
 AWAY_S = 2.0
+# One that does not answer: breaking off a query takes the driver ten seconds, in which no job is
+# looked at.
+SILENT_AWAY_S = 60.0
 OLD_S = 5.0  # what was stored before the database went away is no longer what is believed
 SAVE_EVERY_S = 20.0
 SAVE_TIMELINE_EVERY_S = 60.0
@@ -109,7 +112,8 @@ class Ledger:
         return True
 
     def _note_away(self, watched: Watched, error: Exception, now_s: float) -> None:
-        self._away_until_s = now_s + AWAY_S
+        is_silent = isinstance(error, TimeoutError)
+        self._away_until_s = now_s + (SILENT_AWAY_S if is_silent else AWAY_S)
         watched.away_since_s = now_s if watched.away_since_s is None else watched.away_since_s
         metrics.database_failures.inc()
         _log.warning("database_away", job=watched.id, error=str(error) or "no answer in time")

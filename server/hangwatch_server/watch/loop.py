@@ -75,6 +75,7 @@ class Loop:
         self._unstored_nodes: set[str] = set()
         self._leases_to_release: list[str] = []
         self._appointments = Appointments()
+        self._storing: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Look at all jobs until cancelled; gives the leases back at the end."""
@@ -298,8 +299,8 @@ class Loop:
             self._unstored_nodes |= self._links.keys()
             if now_s - self._started_s >= self._settings.forget_after_s:  # agents had time to come
                 await self._ledger.end_abandoned(self._settings.abandon_after_s)
-        if self._unstored_nodes:
-            await self._store_nodes(now_s)
+        if self._unstored_nodes and (self._storing is None or self._storing.done()):
+            self._storing = errands.create_task(self._store_nodes_safely(now_s))
         if now_s >= self._prune_due_s:
             self._prune_due_s = now_s + PRUNE_EVERY_S
             await retention.prune(
@@ -320,11 +321,24 @@ class Loop:
             metrics.watch_failures.inc()
             _log.exception("history_not_read")
 
+    async def _store_nodes_safely(self, now_s: float) -> None:
+        """Beside the looks: a database that does not answer must not stop them."""
+        try:
+            await self._store_nodes(now_s)
+        except HangwatchError as error:
+            metrics.database_failures.inc()
+            _log.warning("nodes_not_stored", error=str(error))
+        except Exception:
+            # The boundary of an errand: looking at jobs goes on.
+            metrics.watch_failures.inc()
+            _log.exception("nodes_not_stored")
+
     async def _store_nodes(self, now_s: float) -> None:
         history, now = self.history_by_node, self._clock.now()
-        due = [node for node in self._board.nodes(now_s) if node.name in self._unstored_nodes]
+        names = frozenset(self._unstored_nodes)
+        due = [node for node in self._board.nodes(now_s) if node.name in names]
         await node_rows.save(self._db, [rows.of_node(node, history, now) for node in due])
-        self._unstored_nodes.clear()
+        self._unstored_nodes -= names
 
     def _tell_links(self, now_s: float) -> None:
         links = self._board.links(now_s)

@@ -196,6 +196,17 @@ async def test_server_whose_tasks_fail_leaves_it_to_another_to_speak_and_to_beat
     assert [troubled.can_judge, whole.can_judge] == [False, True]
 
 
+async def test_a_look_that_hangs_ends_the_heartbeat(db: Database, world: World) -> None:
+    watching = monitor(db, world)
+    await watching.look()
+    before = watching.can_judge
+
+    world.now_s += 16.0
+
+    assert before
+    assert not watching.can_judge
+
+
 async def test_a_short_fault_is_told_to_nobody(db: Database, job: str, world: World) -> None:
     watching = monitor(db, world)
     for failing in (("watch",), (), ("watch",)):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
+import psutil
+import psycopg
 import pytest
 from fastapi import Response
 from tests.integration.replicas import houses
@@ -78,6 +81,35 @@ async def test_hang_keeps_its_incident_and_its_evidence_over_a_database_that_was
     assert len(found) == 1
     assert all(one.index > before[0].index for one in calm)
     assert any(one.state is CaptureState.COMPLETE for one in kept)
+
+
+async def test_database_that_does_not_answer_is_named_and_keeps_no_server_from_leaving(
+    own_postgres: EmbeddedPostgres, redis_server: RedisServer
+) -> None:
+    url = own_postgres.start()
+    await migrate.upgrade(url)
+    async with houses.two(url, redis_server) as pair, houses.job_across(pair):
+        frozen = _processes_of(url)
+        for process in frozen:
+            process.suspend()
+        try:
+            missing = await both(pair, _missing, bool)
+            async with asyncio.timeout(60):
+                await pair[0].services.leaving.say_goodbye()
+        finally:
+            for process in frozen:
+                process.resume()
+        await both(pair, _missing, lambda text: text == "")
+
+    assert all("cannot be reached" in text for text in missing)
+
+
+def _processes_of(url: str) -> list[psutil.Process]:
+    """Of this Postgres: its parent, and whoever serves a connection."""
+    with psycopg.connect(support.plain(url)) as connection:
+        parent = psutil.Process(connection.info.backend_pid).parent()
+    assert parent is not None
+    return [parent, *parent.children()]
 
 
 async def _missing(house: House) -> str:

@@ -6,7 +6,7 @@ server before it goes on reading and writing beside the new one until it is repl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +21,7 @@ from sqlalchemy import (
     Table,
     create_engine,
     insert,
+    inspect,
     select,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
@@ -83,12 +84,14 @@ async def test_every_row_of_every_table_survives_the_upgrade_from(
 async def test_migration_takes_nothing_away_from_the_server_before_it(empty_url: str) -> None:
     engine = create_engine(empty_url, poolclass=NullPool)
     before: dict[str, Column[Any]] = {}
+    bound: dict[str, frozenset[str]] = {}
     found: dict[str, str] = {}
     for revision in revisions():
         await migrate.upgrade(empty_url, to=revision)
-        after = _columns(engine)
-        found |= {f"{revision}: {what}": why for what, why in _taken(before, after)}
-        before = after
+        after, binds = _columns(engine), _bounds(engine)
+        taken = (*_taken(before, after), *_bound(before, bound, binds))
+        found |= {f"{revision}: {what}": why for what, why in taken}
+        before, bound = after, binds
 
     assert found == CONTRACTED
 
@@ -173,3 +176,34 @@ def _taken(
         is_needed = not column.nullable and column.server_default is None
         if name.partition(".")[0] in known and is_needed:
             yield name, "is new and must be given"
+
+
+def _bounds(engine: Engine) -> dict[str, frozenset[str]]:
+    """What a row must fulfil, in words, and the columns that it is about."""
+    found: dict[str, frozenset[str]] = {}
+    looking = inspect(engine)
+    for table in looking.get_table_names():
+        for index in looking.get_indexes(table):
+            if index["unique"]:
+                found[f"{table}: {index['name']}"] = _names(table, index["column_names"])
+        for unique in looking.get_unique_constraints(table):
+            found[f"{table}: {unique['name']}"] = _names(table, unique["column_names"])
+        for key in looking.get_foreign_keys(table):
+            found[f"{table}: {key['name']}"] = _names(table, key["constrained_columns"])
+        for check in looking.get_check_constraints(table):
+            found[f"{table}: {check['sqltext']}"] = frozenset()
+    return found
+
+
+def _names(table: str, columns: Sequence[str | None]) -> frozenset[str]:
+    return frozenset(f"{table}.{column}" for column in columns)
+
+
+def _bound(
+    known: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, frozenset[str]]
+) -> Iterator[tuple[str, str]]:
+    """New bounds on what a server that knows only the columns of before writes."""
+    tables = {name.partition(".")[0] for name in known}
+    for what in after.keys() - before.keys():
+        if what.partition(":")[0] in tables and after[what] <= known.keys():
+            yield what, "binds more than before"

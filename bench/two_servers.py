@@ -19,6 +19,7 @@ import statistics
 import sys
 import threading
 import time
+from math import inf
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -35,6 +36,7 @@ from hangwatch_server.db import migrate
 from hangwatch_server.db.engine import Database
 
 GONE_S = 20.0
+PAGE_S = 1.5  # a page is drawn again once a second at most
 _SHOWN = re.compile(r"verdict-state.*?>\s*(healthy|hung)", re.IGNORECASE | re.DOTALL)
 
 
@@ -84,10 +86,12 @@ class Told:
         return [abs(first[index] - second[index]) for index in sorted(first.keys() & second.keys())]
 
     def pages_apart_s(self) -> list[float]:
-        """Between the two pages, for each change of the state that they show."""
+        """From each change of the state in one page to the same change in the other."""
         first, second = (_changes(page) for page in self.pages)
-        pairs = zip(first, second, strict=False)
-        return [abs(one[1] - two[1]) for one, two in pairs if one[0] == two[0]]
+        return [
+            min((abs(at_s - there_s) for other, there_s in second if other == state), default=inf)
+            for state, at_s in first
+        ]
 
 
 def _changes(page: list[tuple[str, float]]) -> list[tuple[str, float]]:
@@ -122,11 +126,10 @@ async def _agree(servers: list[RunningServer], job: synthetic.Job, changes: int)
     told = Told(servers)
     try:
         for _ in range(changes):
-            job.stall()
-            await at_all(servers, is_whole("hung"))
-            job.progress()
-            await at_all(servers, is_whole("healthy"))
-        await asyncio.sleep(2.0)
+            for change, state in ((job.stall, "hung"), (job.progress, "healthy")):
+                change()
+                await at_all(servers, is_whole(state))
+                await asyncio.sleep(PAGE_S)
     finally:
         told.end()
     _say("long polls apart", _spread(told.apart_s()))

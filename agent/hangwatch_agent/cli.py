@@ -77,6 +77,7 @@ def parser() -> argparse.ArgumentParser:
     _add_demo(commands)
     _add_simulate(commands)
     _add_serve(commands)
+    _add_ready(commands)
     node.add(commands)
     jobs.add(commands)
     tokens.add(commands)
@@ -174,6 +175,24 @@ def _serve(arguments: argparse.Namespace) -> int:
         from hangwatch_server import serve
     serve.run(found, origins)
     return 0
+
+
+def _add_ready(commands: Commands) -> None:
+    ready = commands.add_parser(
+        "ready",
+        help="whether the server with these settings can do its work",
+        description="Asks the server on this machine that runs with these settings. Exit code 0: "
+        "it can do its work; 1: it cannot, or does not answer. For health checks of containers, "
+        "and between two restarts.",
+    )
+    flags.add(ready, ServerSettings, only=frozenset({"host", "port", "tls_cert"}))
+    ready.set_defaults(handler=_ready)
+
+
+def _ready(arguments: argparse.Namespace) -> int:
+    from hangwatch_server import ready  # standard library only: no extra can be missing
+
+    return ready.run(_server_settings(arguments))
 
 
 def _add_diagnose(commands: Commands) -> None:

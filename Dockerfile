@@ -1,8 +1,9 @@
-# Two images from one wheel: `docker build .` makes the server's, `docker build --target agent .` the
-# agent's. The job's own image needs neither.
+# One wheel, three images: `docker build .` makes the server's, `--target agent` the agent's and
+# `--target demo` a training job to try them with. docs/containers.md says what each needs.
 ARG BASE=python:3.11-slim
 
 FROM ${BASE} AS wheel
+RUN python -m venv /build && python -m venv --without-pip /opt/hangwatch
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
 COPY agent agent
@@ -10,32 +11,51 @@ COPY server server
 COPY web web
 COPY migrations migrations
 COPY tests/programs tests/programs
-RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
-    && python -m venv /opt/hangwatch
+RUN /build/bin/pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM wheel AS agent-packages
-RUN /opt/hangwatch/bin/pip install --no-cache-dir /wheels/hangwatch-*.whl
+RUN /build/bin/pip --python /opt/hangwatch install --no-cache-dir /wheels/hangwatch-*.whl
 
 FROM wheel AS server-packages
+ARG EXTRAS=server,oidc,apprise,otel
 RUN wheel="$(ls /wheels/hangwatch-*.whl)" \
-    && /opt/hangwatch/bin/pip install --no-cache-dir "${wheel}[server]"
+    && /build/bin/pip --python /opt/hangwatch install --no-cache-dir "${wheel}[${EXTRAS}]"
+
+FROM agent-packages AS demo-packages
+# In pip's words. A build for CPUs is enough, and a tenth of the size.
+ARG TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
+RUN /build/bin/pip --python /opt/hangwatch install --no-cache-dir ${TORCH} \
+    && /build/bin/pip --python /opt/hangwatch install --no-cache-dir numpy
+
+FROM ${BASE} AS demo
+COPY --from=demo-packages /opt/hangwatch /opt/hangwatch
+COPY tests/programs /programs
+RUN useradd --system --uid 10043 --no-create-home trainer \
+    && install --directory --mode=1777 /run/hangwatch
+ENV PATH=/opt/hangwatch/bin:$PATH PYTHONUNBUFFERED=1 PYTHONPATH=/programs OMP_NUM_THREADS=1 \
+    HANGWATCH_RUN_DIR=/run/hangwatch
+WORKDIR /programs
+USER 10043:10043
+ENTRYPOINT ["hangwatch", "run"]
 
 FROM ${BASE} AS agent
 COPY --from=agent-packages /opt/hangwatch /opt/hangwatch
+RUN install --directory --mode=1777 /run/hangwatch \
+    && install --directory --mode=0700 /var/lib/hangwatch-agent
 ENV PATH=/opt/hangwatch/bin:$PATH PYTHONUNBUFFERED=1
-# Root: it reads other users' processes. Start it with --pid host --cap-add SYS_PTRACE and the run dir.
+# Root, since it reads other users' processes: give it the capabilities of docs/schedulers.md alone.
+STOPSIGNAL SIGTERM
 ENTRYPOINT ["hangwatch"]
 CMD ["agent"]
 
 FROM ${BASE} AS server
 COPY --from=server-packages /opt/hangwatch /opt/hangwatch
-# The signing key of browser sessions lives in the data folder; incidents live in Postgres.
-RUN useradd --system --uid 10042 --no-create-home hangwatch \
-    && install --directory --owner=hangwatch --mode=0700 /var/lib/hangwatch
-ENV PATH=/opt/hangwatch/bin:$PATH PYTHONUNBUFFERED=1 \
-    HANGWATCH_HOST=0.0.0.0 HANGWATCH_DATA_DIR=/var/lib/hangwatch
-USER hangwatch
-VOLUME /var/lib/hangwatch
+RUN useradd --system --uid 10042 --no-create-home hangwatch
+ENV PATH=/opt/hangwatch/bin:$PATH PYTHONUNBUFFERED=1 HANGWATCH_HOST=0.0.0.0
+# Nothing is written: all state is in Postgres, and the root file system may be read-only.
+USER 10042:10042
 EXPOSE 8042
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["hangwatch", "ready"]
 ENTRYPOINT ["hangwatch"]
 CMD ["serve"]

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs what pip cannot: a browser for the page tests, a stock Postgres for one database test, a
-# Slurm for the scheduler tests, and promtool for the rules. Debian as root: its packages. Elsewhere:
-# the browser that Playwright brings; the tests of what is not there say so and are skipped.
+# Installs what pip cannot: a browser for the page tests, a stock Postgres and a Redis, a Slurm for the
+# scheduler tests, promtool for the rules, and proxies for the tests of what is deployed. Debian as
+# root: its packages. Elsewhere: the browser that Playwright brings; the tests of what is not there
+# say so and are skipped.
 set -eu
 bin=$1
 
@@ -50,11 +51,23 @@ if ! has slurmctld && ! [ -x /usr/sbin/slurmctld ] && has_apt; then
     apt_install slurmctld slurmd slurm-client munge
 fi
 
-# The program alone: the package would start a Prometheus.
-if ! has promtool && ! [ -x "$bin/promtool" ] && has_apt; then
+# The program alone: the packages would start a Prometheus, and web servers on port 80.
+program() { # package, path inside, name
+    if ! has "$3" && ! [ -x "$bin/$3" ] && has_apt; then
+        apt-get update --quiet >/dev/null
+        folder=$(mktemp -d)
+        (cd "$folder" && apt-get download --quiet "$1" >/dev/null 2>&1 && dpkg-deb --extract ./*.deb .)
+        cp "$folder/$2" "$bin/$3"
+        rm -r "$folder"
+    fi
+}
+
+program prometheus usr/bin/promtool promtool
+program caddy usr/bin/caddy caddy
+program nginx usr/sbin/nginx nginx
+
+# What the tests of the compose file make their boxes of.
+if ! { has unshare && has setpriv && has ip && has wget; } && has_apt; then
     apt-get update --quiet >/dev/null
-    folder=$(mktemp -d)
-    (cd "$folder" && apt-get download --quiet prometheus >/dev/null 2>&1 && dpkg-deb --extract ./*.deb .)
-    cp "$folder/usr/bin/promtool" "$bin/promtool"
-    rm -r "$folder"
+    apt_install util-linux iproute2 wget
 fi

@@ -11,6 +11,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -28,9 +29,40 @@ ROLE, PASSWORD, DATABASE = "trainer", "p4ss-w0rd", "hangs"
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
 
 
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """A running one: its port, the role's name and database, and the folder of its programs."""
+
+    port: int
+    role: str
+    database: str
+    programs: Path
+
+    @property
+    def url(self) -> str:
+        return f"postgresql+psycopg://{self.role}:{PASSWORD}@127.0.0.1:{self.port}/{self.database}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For programs of Postgres that are told the role and the database, and nothing else."""
+        return {
+            "PATH": f"{self.programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "PGHOST": "127.0.0.1",
+            "PGPORT": str(self.port),
+            "PGPASSWORD": PASSWORD,
+        }
+
+
 @contextmanager
 def running() -> Iterator[str]:
     """Start it on a free port; give the URL of its empty database, with password."""
+    with started(ROLE, DATABASE) as stock:
+        yield stock.url
+
+
+@contextmanager
+def started(role: str, database: str) -> Iterator[Stock]:
+    """Start it on a free port with one role, which owns its one database and may make others."""
     account = accounts.for_postgres()
     with postgres.data_folder() as folder:
         folder.chmod(0o711)
@@ -40,8 +72,8 @@ def running() -> Iterator[str]:
         port = free_port()
         process = _start(found, account, files, port)
         try:
-            _make_database(port, process)
-            yield f"postgresql+psycopg://{ROLE}:{PASSWORD}@127.0.0.1:{port}/{DATABASE}"
+            _make_database(port, process, role, database)
+            yield Stock(port, role, database, found.folder)
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(STOP_S)
@@ -94,7 +126,7 @@ def _start(found: Binaries, account: Account, files: Path, port: int) -> subproc
     )
 
 
-def _make_database(port: int, process: subprocess.Popen[bytes]) -> None:
+def _make_database(port: int, process: subprocess.Popen[bytes], role: str, database: str) -> None:
     admin = f"postgresql://postgres:{PASSWORD}@127.0.0.1:{port}/postgres"
 
     def is_ready() -> bool:
@@ -108,6 +140,6 @@ def _make_database(port: int, process: subprocess.Popen[bytes]) -> None:
     until(is_ready, START_S, "the stock Postgres answers")
     postgres.execute(
         admin,
-        f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'",
-        f"CREATE DATABASE {DATABASE} OWNER {ROLE}",
+        f"CREATE ROLE {role} LOGIN CREATEDB PASSWORD '{PASSWORD}'",
+        f"CREATE DATABASE {database} OWNER {role}",
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ssl
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -124,14 +125,23 @@ def _part(capture: str, target: wire.Target) -> wire.CapturePart:
 
 @contextlib.contextmanager
 def beating(
-    url: str, token: str, node: str, launch: wire.Launch = LAUNCH
+    url: str,
+    token: str,
+    node: str,
+    launch: wire.Launch = LAUNCH,
+    trust: ssl.SSLContext | None = None,
 ) -> Iterator[SyntheticAgent]:
     """An agent that is connected, welcomed and beats in a thread of its own."""
-    address = url.replace("http://", "ws://") + "/api/v1/agent/stream"
+    address = url.replace("http", "ws", 1) + "/api/v1/agent/stream"
     headers = {"authorization": f"Bearer {token}"}
     # No pings: their thread draws from `random`, which hypothesis watches in later tests' threads.
     with connect(
-        address, additional_headers=headers, proxy=None, open_timeout=60, ping_interval=None
+        address,
+        ssl=trust,
+        additional_headers=headers,
+        proxy=None,
+        open_timeout=60,
+        ping_interval=None,
     ) as socket:
         socket.send(wire.encode(wire.Hello(protocol=wire.PROTOCOL, node=node, version="0.1.0")))
         welcome = socket.recv(timeout=60)

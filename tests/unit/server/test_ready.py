@@ -46,7 +46,7 @@ def answering(status: int, body: bytes) -> Iterator[int]:
 def said(status: int, body: bytes, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     with answering(status, body) as port:
         # As in a container: it listens everywhere, and is asked over loopback.
-        code = ready.run(ServerSettings(host="0.0.0.0", port=port))
+        code = ready.run(ServerSettings(host="0.0.0.0", port=port))  # noqa: S104
     return code, capsys.readouterr().out
 
 

@@ -30,7 +30,8 @@ RUN /build/bin/pip --python /opt/hangwatch install --no-cache-dir ${TORCH} \
 FROM ${BASE} AS demo
 COPY --from=demo-packages /opt/hangwatch /opt/hangwatch
 COPY tests/programs /programs
-RUN useradd --system --uid 10043 --no-create-home trainer \
+RUN groupadd --system --gid 10043 trainer \
+    && useradd --system --uid 10043 --gid 10043 --no-create-home --home-dir / trainer \
     && install --directory --mode=1777 /run/hangwatch
 ENV PATH=/opt/hangwatch/bin:$PATH PYTHONUNBUFFERED=1 PYTHONPATH=/programs OMP_NUM_THREADS=1 \
     HANGWATCH_RUN_DIR=/run/hangwatch
@@ -50,7 +51,8 @@ CMD ["agent"]
 
 FROM ${BASE} AS server
 COPY --from=server-packages /opt/hangwatch /opt/hangwatch
-RUN useradd --system --uid 10042 --no-create-home hangwatch
+RUN groupadd --system --gid 10042 hangwatch \
+    && useradd --system --uid 10042 --gid 10042 --no-create-home --home-dir / hangwatch
 ENV PATH=/opt/hangwatch/bin:$PATH PYTHONUNBUFFERED=1 HANGWATCH_HOST=0.0.0.0
 # Nothing is written: all state is in Postgres, and the root file system may be read-only.
 USER 10042:10042

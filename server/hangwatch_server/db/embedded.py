@@ -63,8 +63,11 @@ class EmbeddedPostgres:
     def start(self) -> str:
         """Make the files if there are none, start Postgres, wait until it answers; give its URL.
 
-        Raises DataFolderError when the folder is in use, out of reach or of another version.
+        Raises DataFolderError when there is no Postgres to start, or the folder is in use, out of
+        reach or of another version.
         """
+        # Before the folder: where there is no Postgres at all, as in our image, no folder helps.
+        programs.find(os.environ, None)
         account = accounts.for_postgres()
         self._prepare_folder(account)
         self._lock = _take_lock(self._data_dir / "lock")

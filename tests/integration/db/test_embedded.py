@@ -242,3 +242,15 @@ def test_other_postgres_is_used_when_pg_bindir_names_it(
             assert connection.info.server_version // 10000 != default
     finally:
         postgres.stop()
+
+
+def test_without_any_postgres_no_folder_is_made(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hangwatch_server.db.binaries._folders", lambda environ: iter(()))
+    postgres = EmbeddedPostgres(folder / "data")
+
+    with pytest.raises(DataFolderError, match=r"hangwatch\[embedded\].*--database-url"):
+        postgres.start()
+
+    assert not (folder / "data").exists()

@@ -1,7 +1,7 @@
 """One service of a compose file as a process in a box: what a container engine does, by util-linux.
 
-Its root is this machine's, read-only, with what the image brings laid over it; its processes,
-mounts, host name and network are its own; user, capabilities and privileges are the file's.
+Its root is this machine's, or the image's own, read-only, with what the file adds laid over it. Its
+processes, mounts, host name and network are its own; user, capabilities and privileges the file's.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Box:
         # Layers may not lie in one another, and below / lies everything but another file system.
         yield f"mount -t tmpfs tmpfs {root}"
         yield f"cp --archive {shlex.quote(str(self._layer))} {root}/layer"
-        yield f"mount -t overlay overlay -o lowerdir={self._root}/layer:/ {root}"
+        yield f"mount -t overlay overlay -o lowerdir={self._root}/layer:{self.image.root} {root}"
         yield f"mount -t proc proc {root}/proc"
         yield f"mount --rbind /sys {root}/sys"
         yield f"mount --rbind /dev {root}/dev"

@@ -1,12 +1,16 @@
 """What each image of the compose file starts, and where the same programs lie on this machine.
 
-Ours are read from the Dockerfile. Of the three that others make, what their entry points and
-settings do is written down here; `postgres.sh` is the only one that does more than start a program.
+Ours are read from the Dockerfile, and their programs are this checkout's; with DEPLOY_IMAGES=FOLDER
+in the environment they are what was built: FOLDER/server, FOLDER/agent and FOLDER/demo are the
+roots. Of the three that others make, what their entry points and settings do is written down here;
+`postgres.sh` is the only one that does more than start a program.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
 import re
 import shutil
 import sys
@@ -30,6 +34,7 @@ class Image:
     environment: Mapping[str, str] = field(default_factory=dict)
     user: str = "root"
     folder: str = "/"
+    root: Path = Path("/")  # here
     mounts: Mapping[str, Path] = field(default_factory=dict)  # inside -> here, all read-only
     scripts: Mapping[str, str] = field(default_factory=dict)  # path inside -> text
     owned: Mapping[str, tuple[str, int]] = field(default_factory=dict)  # folder -> user, mode
@@ -87,13 +92,27 @@ def of_ours(target: str) -> Image:
         if line.startswith("ENV "):
             for name, value in re.findall(r"(\w+)=(\S+)", line):
                 environment[name] = value.replace("$PATH", PATH)
-    programs = re.search(r"^COPY tests/programs (\S+)$", stage, re.MULTILINE)
-    return Image(
+    described = Image(
         entrypoint=tuple(json.loads(said["ENTRYPOINT"])),
         command=tuple(json.loads(said.get("CMD", "[]"))),
         environment=environment,
         user=said.get("USER", "root"),
         folder=said.get("WORKDIR", "/"),
+        owned={
+            path: ("root", int(mode, 8))
+            for mode, path in re.findall(r"install --directory --mode=(\d+) (\S+)", stage)
+        },
+    )
+    if built := os.environ.get("DEPLOY_IMAGES"):
+        return dataclasses.replace(described, root=Path(built, target).resolve())
+    return _from_checkout(described, stage)
+
+
+def _from_checkout(image: Image, stage: str) -> Image:
+    """Instead of a wheel that is installed: this checkout, and the Python that runs the tests."""
+    programs = re.search(r"^COPY tests/programs (\S+)$", stage, re.MULTILINE)
+    return dataclasses.replace(
+        image,
         mounts={
             f"{HOME}/python": Path(sys.prefix),
             # Which is a virtual environment of this one, perhaps in somebody's closed home.
@@ -102,15 +121,10 @@ def of_ours(target: str) -> Image:
             **({programs[1]: ROOT / "tests" / "programs"} if programs else {}),
         },
         scripts={f"{HOME}/bin/{name}": _script(name) for name in _COMMANDS},
-        owned={
-            path: ("root", int(mode, 8))
-            for mode, path in re.findall(r"install --directory --mode=(\d+) (\S+)", stage)
-        },
     )
 
 
 def _script(command: str) -> str:
-    """Instead of a wheel that is installed: the same module from this checkout."""
     module = {"hangwatch": "hangwatch_agent", "torchrun": "torch.distributed.run"}[command]
     path = ":".join(f"{HOME}/source/{folder}" for folder in ("server", "agent"))
     return (

@@ -76,6 +76,11 @@ class Container:
         assert self.started is not None
         self.started.kill(signal.SIGKILL)
 
+    def stop(self) -> None:
+        """`docker compose restart`: it is asked to end, and starts again by its policy."""
+        assert self.started is not None
+        self.started.kill(signal.SIGTERM)
+
     def end(self) -> None:
         self._is_ending.set()
         if self.started is not None:

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.deploy import images, project
-from tests.deploy.project import COMPLETED, HEALTHY, STARTED, Up
+from tests.deploy.project import COMPLETED, HEALTHY, STARTED, Container, Up
 from tests.support.waiting import until
 
 from hangwatch_agent.client import Client
@@ -247,29 +247,46 @@ def test_server_learns_the_true_address_of_whoever_asks(stack: Stack) -> None:
     assert [text for text in said if "127.0.0.1" in text]
 
 
-def test_killed_server_is_missed_by_nobody(stack: Stack, hung: dict[str, Any]) -> None:
-    incident = hung["verdict"]["incident"]
-    one = stack.up.containers["server-1"]
+@contextlib.contextmanager
+def looking(stack: Stack, path: str) -> Iterator[list[int]]:
+    """Somebody who asks for a page ten times a second; the status of each answer, 0 for none."""
     answers: list[int] = []
     is_over = threading.Event()
 
     def look() -> None:
         with stack.http() as http:
             while not is_over.wait(0.1):
-                with contextlib.suppress(httpx.TransportError):
-                    answers.append(http.get(f"/incidents/{incident}").status_code)
-                    continue
-                answers.append(0)
+                try:
+                    answers.append(http.get(path).status_code)
+                except httpx.TransportError:
+                    answers.append(0)
 
-    looking = threading.Thread(target=look)
-    looking.start()
+    thread = threading.Thread(target=look)
+    thread.start()
     try:
-        one.kill()
-        until(lambda: len(one.starts) == 2 and HEALTHY in one.reached, AGAIN_S, "it is back")
-        until(lambda: stack.links() == dict.fromkeys(NODES, "live"), AGAIN_S, "agents are back")
+        yield answers
     finally:
         is_over.set()
-        looking.join()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [("server-1", Container.kill), ("server-2", Container.stop)],
+    ids=["killed", "restarted in good order"],
+)
+def test_server_that_goes_is_missed_by_nobody(
+    stack: Stack, hung: dict[str, Any], name: str, end: Callable[[Container], None]
+) -> None:
+    incident = hung["verdict"]["incident"]
+    container = stack.up.containers[name]
+
+    with looking(stack, f"/incidents/{incident}") as answers:
+        end(container)
+        until(
+            lambda: len(container.starts) == 2 and HEALTHY in container.reached, AGAIN_S, "is back"
+        )
+        until(lambda: stack.links() == dict.fromkeys(NODES, "live"), AGAIN_S, "agents are back")
 
     after = stack.client.job("demo")
     assert len(answers) > 10

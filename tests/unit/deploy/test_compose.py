@@ -97,7 +97,7 @@ def test_proxy_is_believed_at_the_network_that_it_is_on() -> None:
     assert project.subnets == {"front": "192.0.2.0/24"}
     assert server.environment["HANGWATCH_TRUSTED_PROXIES"] == "192.0.2.0/24"
     assert "front" in server.networks
-    assert set(SERVICES) - {"proxy", *SERVERS} == {
+    assert set(SERVICES) - {"proxy", "migrate", *SERVERS} == {
         name for name, service in SERVICES.items() if "front" not in service.networks
     }
 

@@ -22,7 +22,7 @@ RUN wheel="$(ls /wheels/hangwatch-*.whl)" \
     && /build/bin/pip --python /opt/hangwatch install --no-cache-dir "${wheel}[${EXTRAS}]"
 
 FROM agent-packages AS demo-packages
-# In pip's words. A build for CPUs is enough, and a tenth of the size.
+# In pip's words. A build for CPUs is enough, and a fifth of the size.
 ARG TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 RUN /build/bin/pip --python /opt/hangwatch install --no-cache-dir ${TORCH} \
     && /build/bin/pip --python /opt/hangwatch install --no-cache-dir numpy

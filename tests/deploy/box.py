@@ -6,6 +6,7 @@ processes, mounts, host name and network are its own; user, capabilities and pri
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shlex
@@ -184,10 +185,12 @@ class Started:
 
     @property
     def pid(self) -> int:
+        """Raises ProcessLookupError when it has ended."""
+
         # util-linux waits for the one process that it has forked into the namespaces.
         def child() -> int | None:
             if self._process.poll() is not None:
-                return -1
+                raise ProcessLookupError
             found = psutil.Process(self._process.pid).children()
             return found[0].pid if found else None
 
@@ -201,11 +204,8 @@ class Started:
         return self._process.poll()
 
     def kill(self, number: int) -> None:
-        if self._process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, number)
-
-    def wait(self, timeout_s: float) -> int:
-        return self._process.wait(timeout_s)
 
 
 def _identity(user: str) -> Sequence[str]:

@@ -82,9 +82,8 @@ class Container:
         self.started.kill(signal.SIGTERM)
 
     def end(self) -> None:
+        """Begin to; its thread, which may be starting it at this moment, sees to it."""
         self._is_ending.set()
-        if self.started is not None:
-            self.started.kill(signal.SIGKILL)
 
     def join(self) -> None:
         self._thread.join()
@@ -122,16 +121,24 @@ class Container:
         )
         self.starts.append(time.monotonic())
         self._reach(STARTED)
-        checks = Checks(self.service.health) if self.service.health else None
-        while (code := self.started.exit_code()) is None:
-            if checks is not None and checks.is_due():
-                self._heed(checks, checks.look(self.box.inside(self.started.pid, *checks.test)))
-            self._is_ending.wait(POLL_S)
+        code = self._follow(self.started)
         self.reached.clear()
         if code == 0:
             self._reach(COMPLETED)
         elif not self.service.is_restarted and not self._is_ending.is_set():
             self.failure = f"exit code {code}"
+
+    def _follow(self, started: Started) -> int:
+        """Check its health until it ends, and kill it when that is asked for; its exit code."""
+        checks = Checks(self.service.health) if self.service.health else None
+        while (code := started.exit_code()) is None:
+            if self._is_ending.wait(POLL_S):
+                started.kill(signal.SIGKILL)
+                time.sleep(POLL_S)
+            elif checks is not None and checks.is_due():
+                with contextlib.suppress(ProcessLookupError):
+                    self._heed(checks, checks.look(self.box.inside(started.pid, *checks.test)))
+        return code
 
     def _heed(self, checks: Checks, is_well: bool) -> None:
         if is_well and HEALTHY not in self.reached:
@@ -195,16 +202,18 @@ class Up:
     def wait(self, timeout_s: float) -> None:
         """`docker compose up --wait`; fails with the log of what failed."""
 
-        def are_up() -> bool:
-            for name, container in self.containers.items():
-                assert not container.failure, f"{name}: {container.failure}\n{container.tail()}"
-            return all(container.is_up for container in self.containers.values())
+        def is_decided() -> bool:
+            containers = self.containers.values()
+            return any(one.failure for one in containers) or all(one.is_up for one in containers)
 
-        try:
-            until(are_up, timeout_s, "everything is up")
-        except AssertionError as error:
-            missing = {n: c.tail(8) for n, c in self.containers.items() if not c.is_up}
-            raise AssertionError(f"{error}\nnot up: {missing}") from error
+        with contextlib.suppress(AssertionError):
+            until(is_decided, timeout_s, "everything is up")
+        failed = [
+            f"{name}: {container.failure or 'not up'}\n{container.tail()}"
+            for name, container in self.containers.items()
+            if container.failure or not container.is_up
+        ]
+        assert not failed, "\n\n".join(failed)
 
     def begin(self) -> None:
         for container in self.containers.values():

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, func, or_, select, update
+from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from hangwatch_server.db.engine import Database
@@ -58,6 +59,14 @@ async def create(db: Database, new: NewToken) -> Token:
         return await _insert(connection, new)
 
 
+async def ensure(db: Database, new: NewToken) -> None:
+    """Create it unless its text is known: servers that start together all do this at once."""
+    async with db.begin() as connection:
+        await connection.execute(
+            _insertion(new).on_conflict_do_nothing(index_elements=[tokens.c.secret_hash])
+        )
+
+
 async def enrol(db: Database, enrolment: Token, new: NewToken) -> Token | None:
     """The agent's token for a node, made with one use of an enrolment token.
 
@@ -93,7 +102,11 @@ async def _use(connection: AsyncConnection, token_id: str) -> bool:
 
 
 async def _insert(connection: AsyncConnection, new: NewToken) -> Token:
-    statement = insert(tokens).values(
+    return _token((await connection.execute(_insertion(new).returning(tokens))).one())
+
+
+def _insertion(new: NewToken) -> Insert:
+    return insert(tokens).values(
         id=secrets.token_hex(6),
         created_at=func.clock_timestamp(),
         name=new.name,
@@ -108,7 +121,6 @@ async def _insert(connection: AsyncConnection, new: NewToken) -> Token:
         may_replace=new.may_replace,
         enrolled_by=new.enrolled_by,
     )
-    return _token((await connection.execute(statement.returning(tokens))).one())
 
 
 def _is_good() -> ColumnElement[bool]:

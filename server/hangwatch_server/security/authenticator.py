@@ -146,9 +146,8 @@ class Authenticator:
                 f"{secret_text.MIN_CHARS} to {secret_text.MAX_CHARS}: make one with "
                 "`openssl rand -hex 32` and set HANGWATCH_BOOTSTRAP_TOKEN"
             )
-        if await tokens.find_by_hash(self._db, secret_text.hash_of(configured)) is None:
-            wanted = TokenRequest(name="bootstrap", scopes=(Scope.ADMIN,))
-            await tokens.create(self._db, _new(wanted, configured))
+        wanted = TokenRequest(name="bootstrap", scopes=(Scope.ADMIN,))
+        await tokens.ensure(self._db, _new(wanted, configured))
 
     async def _touch(self, token: tokens.Token, now_s: float) -> None:
         if now_s - self._touched.get(token.id, float("-inf")) < TOUCH_S:

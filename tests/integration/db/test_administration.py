@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,6 +26,7 @@ from hangwatch_server.db import (
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import BadCursorError
 from hangwatch_server.model import IncidentState, Link, NodeRow
+from hangwatch_server.security import Authenticator
 
 pytestmark = [pytest.mark.integration, pytest.mark.anyio]
 
@@ -86,6 +88,28 @@ async def test_unknown_token_is_none_and_cannot_be_revoked(db: Database) -> None
     assert await tokens.find_by_hash(db, "nothing") is None
     assert not await tokens.revoke(db, "nothing")
     assert await tokens.count(db) == 0
+
+
+async def test_servers_that_start_together_make_one_bootstrap_token(db: Database) -> None:
+    text = "a text that all servers of a deployment are given"
+
+    await asyncio.gather(*(Authenticator(db).bootstrap(text) for _ in range(5)))
+
+    authenticator = Authenticator(db)
+    found = await authenticator.check(text)
+    assert [token.name for token in await tokens.list_all(db)] == ["bootstrap"]
+    assert found is not None
+
+
+async def test_bootstrap_token_that_was_revoked_stays_revoked(db: Database) -> None:
+    text = "a text that got into the wrong hands"
+    await Authenticator(db).bootstrap(text)
+    (token,) = await tokens.list_all(db)
+    await tokens.revoke(db, token.id)
+
+    await Authenticator(db).bootstrap(text)
+
+    assert [token.is_revoked for token in await tokens.list_all(db)] == [True]
 
 
 async def test_node_is_saved_and_refreshed(db: Database) -> None:

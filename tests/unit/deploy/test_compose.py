@@ -127,3 +127,31 @@ def test_every_service_is_in_the_docs() -> None:
     table = PAGE.partition("| service |")[2].partition("\n\n")[0]
 
     assert set(re.findall(r"`([a-z]+(?:-[12ab])?)`", table)) >= set(SERVICES)
+
+
+def written(folder: Path, lines: str) -> Path:
+    """A compose file with one service that has these lines too."""
+    path = folder / "compose.yml"
+    path.write_text(
+        "networks: {net: }\nsecrets: {}\nservices:\n  one:\n    image: redis:7\n"
+        f"    networks: [net]\n    cap_drop: [ALL]\n    {lines}\n"
+    )
+    return path
+
+
+def test_key_that_the_tests_would_pass_over_fails_them(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"do not know what to do with \{'sysctls'\}"):
+        compose.read(written(tmp_path, "sysctls: {net.core.somaxconn: 1024}"), {})
+
+
+def test_variables_are_put_in_as_compose_does(tmp_path: Path) -> None:
+    path = written(tmp_path, 'environment: {A: "${A:-x}", B: "${B:-}-$$", C: "${C:-c}"}')
+
+    (service,) = compose.read(path, {"C": "", "A": "y"}).services.values()
+
+    assert service.environment == {"A": "y", "B": "-$", "C": "c"}
+
+
+def test_variable_that_must_be_set_says_so(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="SITE: the name of the host"):
+        compose.read(written(tmp_path, 'user: "${SITE:?the name of the host}"'), {})

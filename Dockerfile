@@ -2,8 +2,10 @@
 # `--target demo` a training job to try them with. docs/containers.md says what each needs.
 ARG BASE=python:3.11-slim
 
-FROM ${BASE} AS wheel
+FROM ${BASE} AS tools
 RUN python -m venv /build && python -m venv --without-pip /opt/hangwatch
+
+FROM tools AS wheel
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
 COPY agent agent
@@ -21,11 +23,13 @@ ARG EXTRAS=server,oidc,apprise,otel
 RUN wheel="$(ls /wheels/hangwatch-*.whl)" \
     && /build/bin/pip --python /opt/hangwatch install --no-cache-dir "${wheel}[${EXTRAS}]"
 
-FROM agent-packages AS demo-packages
+FROM tools AS demo-packages
 # In pip's words. A build for CPUs is enough, and a fifth of the size.
 ARG TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
 RUN /build/bin/pip --python /opt/hangwatch install --no-cache-dir ${TORCH} \
     && /build/bin/pip --python /opt/hangwatch install --no-cache-dir numpy
+COPY --from=wheel /wheels /wheels
+RUN /build/bin/pip --python /opt/hangwatch install --no-cache-dir /wheels/hangwatch-*.whl
 
 FROM ${BASE} AS demo
 COPY --from=demo-packages /opt/hangwatch /opt/hangwatch

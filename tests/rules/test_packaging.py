@@ -120,9 +120,10 @@ def test_extras_of_the_images_exist() -> None:
 
 def test_demo_image_has_the_torch_that_the_tests_run_with() -> None:
     (in_makefile,) = re.findall(r"^TORCH \?= (\S+)$", MAKEFILE, re.MULTILINE)
-    (in_image,) = re.findall(r'^ARG TORCH="(\S+) ', DOCKERFILE, re.MULTILINE)
+    (in_image,) = re.findall(r"^ARG TORCH=(\S+)$", DOCKERFILE, re.MULTILINE)
+    (in_compose,) = re.findall(r"TORCH: \$\{TORCH:-(\S+)\}$", COMPOSE, re.MULTILINE)
 
-    assert in_image == in_makefile
+    assert in_image == in_compose == in_makefile
 
 
 @pytest.mark.parametrize("text", [DOCKERFILE, COMPOSE], ids=["Dockerfile", "docker-compose.yml"])

@@ -21,7 +21,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _ACTED_ON = {
     "build", "image", "command", "entrypoint", "environment", "secrets", "networks", "volumes",
     "tmpfs", "user", "pid", "cap_add", "cap_drop", "read_only", "security_opt", "depends_on",
-    "healthcheck", "ports", "profiles", "restart",
+    "healthcheck", "ports", "profiles", "restart", "pull_policy",
 }  # fmt: skip
 # Of the engine, not of the processes: log files, a reaper as pid 1, sizes, and patience at the end.
 _OF_THE_ENGINE = {"logging", "init", "shm_size", "stop_grace_period"}
@@ -88,7 +88,11 @@ def read(path: Path, variables: Mapping[str, str], profiles: Sequence[str] = ())
     document = _filled(yaml.safe_load(path.read_text()), variables)
     known = {"services", "networks", "secrets", "volumes"}
     assert {key for key in document if not key.startswith("x-")} <= known
-    services = {name: _service(name, dict(body)) for name, body in document["services"].items()}
+    targets = _targets(document["services"])
+    services = {
+        name: _service(name, body, targets.get(body["image"], ""))
+        for name, body in document["services"].items()
+    }
     networks = {name: body or {} for name, body in document["networks"].items()}
     return Project(
         {
@@ -123,14 +127,27 @@ def _of(match: re.Match[str], variables: Mapping[str, str]) -> str:
     return found or (text if kind == "-" else "")
 
 
-def _service(name: str, body: Mapping[str, Any]) -> Service:
+def _targets(services: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Image to the stage of the Dockerfile, by the one service that builds it."""
+    found: dict[str, str] = {}
+    for body in services.values():
+        if "build" in body:
+            assert body["image"] not in found, f"{body['image']} is built twice, which is a race"
+            found[body["image"]] = body["build"]["target"]
+    for name, body in services.items():
+        is_ours = body["image"] in found
+        assert is_ours == (body.get("pull_policy") == "never"), f"{name} may pull another's image"
+    return found
+
+
+def _service(name: str, body: Mapping[str, Any], target: str) -> Service:
     unknown = set(body) - _ACTED_ON - _OF_THE_ENGINE
     assert not unknown, f"{name}: the tests do not know what to do with {unknown}"
     assert body.get("cap_drop") == ["ALL"], f"{name} keeps capabilities that it does not name"
     return Service(
         name=name,
-        image=body.get("image", ""),
-        target=body.get("build", {}).get("target", ""),
+        image=body["image"],
+        target=target,
         command=_words(body.get("command")),
         entrypoint=_words(body.get("entrypoint")),
         environment={key: str(value) for key, value in body.get("environment", {}).items()},

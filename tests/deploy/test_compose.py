@@ -295,6 +295,23 @@ def test_server_that_goes_is_missed_by_nobody(
     assert len(list(stack.client.incidents(job=hung["id"]))) == 1
 
 
+def test_database_that_goes_is_told_by_the_servers_and_not_by_the_proxy(stack: Stack) -> None:
+    postgres = stack.up.containers["postgres"]
+    before = len(postgres.starts)
+
+    with stack.http() as http:
+        postgres.kill()
+        said = until(
+            lambda: (answer := http.get("/readyz")).status_code == 503 and answer.json(), 30, "said"
+        )
+        page = http.get("/login")
+        until(lambda: len(postgres.starts) > before, AGAIN_S, "it starts again")
+        until(lambda: http.get("/readyz").status_code == 200, AGAIN_S, "all is well")
+
+    assert said["database"] != "ok"
+    assert page.status_code == 200
+
+
 def test_secrets_are_made_once_and_never_alike(tmp_path: Path) -> None:
     def made() -> dict[str, str]:
         return {path.name: path.read_text() for path in (tmp_path / "secrets").iterdir()}

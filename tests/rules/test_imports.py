@@ -52,6 +52,7 @@ LIVING = {
 DOORS = {
     "offline_command",
     "quotas",
+    "ready",
     "uploads",
     "wiring",
     "api",

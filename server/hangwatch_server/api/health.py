@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import PlainTextResponse
 
 import hangwatch_server
@@ -14,6 +15,7 @@ from hangwatch_server.api import deps, examples, openapi
 from hangwatch_server.errors import HangwatchError
 
 READY_TIMEOUT_S = 3
+Shared = Literal["database", "background"]
 router = APIRouter(tags=["health"])
 
 
@@ -53,23 +55,38 @@ async def healthz() -> Health:
         }
     },
 )
-async def readyz(response: Response, house: deps.House) -> Readiness:
+async def readyz(
+    response: Response,
+    house: deps.House,
+    exclude: Annotated[
+        tuple[Shared, ...],
+        Query(
+            description="What shall not count, given more than once for several. For a proxy of "
+            "several servers: a database that is away is away for all of them, and each still "
+            "says so in words and keeps its agents."
+        ),
+    ] = (),
+) -> Readiness:
     database, background = await _database(house), _background(house)
     stopping = house.leaving.is_on
-    is_new = house.relay.is_new()
-    is_ready = database == background == "ok" and not stopping and not is_new
+    failing = {part for part, said in _shared(database, background) if said != "ok"}
+    is_ready = failing <= set(exclude) and not stopping and not house.relay.is_new()
     response.status_code = 200 if is_ready else 503
     redis, unwritten = _redis(house), house.presence.missing()
     # Degraded is ready: without Redis, or on a database that takes no writes, each server still
     # serves what it can, and it is so for all of them together.
-    whole = "ready" if redis in ("off", "ok") and not unwritten else "degraded"
+    is_whole = redis in ("off", "ok") and not unwritten and not failing
     return Readiness(
-        status=whole if is_ready else "not ready",
+        status=("ready" if is_whole else "degraded") if is_ready else "not ready",
         database=unwritten if database == "ok" and unwritten else database,
         redis=redis,
         background=background,
         stopping=stopping,
     )
+
+
+def _shared(database: str, background: str) -> tuple[tuple[Shared, str], ...]:
+    return ("database", database), ("background", background)
 
 
 async def _database(house: deps.House) -> str:

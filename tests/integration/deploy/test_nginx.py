@@ -45,7 +45,11 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def server(migrated: str) -> Iterator[RunningServer]:
-    settings = {"HANGWATCH_TRUSTED_PROXIES": "127.0.0.1"}
+    settings = {
+        "HANGWATCH_TRUSTED_PROXIES": "127.0.0.1",
+        "HANGWATCH_PROXY_USER_HEADER": "X-Forwarded-User",
+        "HANGWATCH_ROLES": "admin=*",
+    }
     with running_server.on_fresh_database(migrated, settings) as running:
         yield running
 
@@ -116,6 +120,20 @@ def test_server_knows_that_the_browser_came_by_tls(client: httpx.Client) -> None
     )
     assert signed_in.status_code == 303
     assert "__Host-" in signed_in.headers["set-cookie"]
+
+
+def test_nobody_signs_in_by_a_header_of_their_own(
+    url: str, server: RunningServer, trust: ssl.SSLContext
+) -> None:
+    header = {"x-forwarded-user": "mallory"}
+
+    honest = httpx.get(f"{server.url}/", headers=header, trust_env=False)
+    forged = httpx.get(f"{url}/", headers=header, verify=trust, trust_env=False)
+
+    # Straight from the machine that is believed, it opens the door; nginx drops it.
+    assert "set-cookie" in honest.headers
+    assert "set-cookie" not in forged.headers
+    assert forged.headers["location"].startswith("/login")
 
 
 def test_an_agent_and_an_event_stream_pass_as_things_happen(

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FILE = ROOT / "docker-compose.yml"
 FOLDER = ROOT / "deploy" / "compose"
 PAGE = (ROOT / "docs" / "deploy.md").read_text()
+ACCESS = (ROOT / "docs" / "access.md").read_text()
 SERVICES: Mapping[str, Service] = compose.read(FILE, {}, ["demo"]).services
 SERVERS = ["server-1", "server-2"]
 
@@ -88,6 +89,15 @@ def test_both_servers_are_alike_and_the_proxy_knows_them() -> None:
     assert first.environment == second.environment
     assert first.depends_on == second.depends_on
     assert upstreams.split() == [f"{name}:{ServerSettings().port}" for name in SERVERS]
+
+
+def test_proxies_drop_the_headers_that_sign_people_in() -> None:
+    nginx = (FOLDER.with_name("nginx") / "hangwatch.conf").read_text()
+    dropped = set(re.findall(r"header_up -(\S+)", (FOLDER / "Caddyfile").read_text()))
+
+    assert dropped == set(re.findall(r'proxy_set_header (\S+) "";', nginx))
+    for name in re.findall(r"HANGWATCH_PROXY_\w+_HEADER=([\w-]+)", ACCESS):
+        assert name in dropped
 
 
 def test_proxy_is_believed_at_the_network_that_it_is_on() -> None:

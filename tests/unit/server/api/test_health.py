@@ -49,3 +49,35 @@ async def test_server_without_its_redis_is_degraded_and_still_ready_for_requests
     found = await health.readyz(response, house)  # type: ignore[arg-type]
 
     assert (found.status, found.redis, response.status_code) == (status, redis, 200)
+
+
+@pytest.mark.parametrize(
+    ("exclude", "stopping", "status", "code"),
+    [
+        ((), False, "not ready", 503),
+        (("background",), False, "not ready", 503),
+        (("database",), False, "degraded", 200),
+        (("database", "background"), False, "degraded", 200),
+        (("database", "background"), True, "not ready", 503),
+    ],
+)
+async def test_proxy_may_leave_out_what_all_servers_share_and_never_that_one_stops(
+    exclude: tuple[health.Shared, ...], stopping: bool, status: str, code: int
+) -> None:
+    async def ping() -> None:
+        raise OSError("nobody there")
+
+    house = SimpleNamespace(
+        db=SimpleNamespace(ping=ping),
+        background=Background(),
+        settings=ServerSettings(),
+        relay=Alone(),
+        presence=SimpleNamespace(missing=lambda: ""),
+        leaving=SimpleNamespace(is_on=stopping),
+    )
+    response = Response()
+
+    found = await health.readyz(response, house, exclude)  # type: ignore[arg-type]
+
+    assert (found.status, found.database) == (status, "nobody there")
+    assert response.status_code == code

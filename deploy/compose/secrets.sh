@@ -19,6 +19,6 @@ keep() { # name, text
 keep database_password "$(random)"
 keep database_url "postgresql://hangwatch:$(cat database_password)@postgres/hangwatch"
 keep redis_password "$(random)"
-keep redis_config "requirepass $(cat redis_password)"
+keep redis_config "user default on >$(cat redis_password) allchannels -@all +@connection +@pubsub -@dangerous"
 keep redis_url "redis://:$(cat redis_password)@redis:6379"
 keep bootstrap_token "$(random)"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from types import SimpleNamespace
 
 import pytest
@@ -65,6 +67,7 @@ async def test_proxy_may_leave_out_what_all_servers_share_and_never_that_one_sto
     exclude: tuple[health.Shared, ...], stopping: bool, status: str, code: int
 ) -> None:
     async def ping() -> None:
+        assert "database" not in exclude, "what does not count is not asked"
         raise OSError("nobody there")
 
     house = SimpleNamespace(
@@ -72,7 +75,7 @@ async def test_proxy_may_leave_out_what_all_servers_share_and_never_that_one_sto
         background=Background(),
         settings=ServerSettings(),
         relay=Alone(),
-        presence=SimpleNamespace(missing=lambda: ""),
+        presence=SimpleNamespace(missing=lambda: "nobody there"),
         leaving=SimpleNamespace(is_on=stopping),
     )
     response = Response()
@@ -81,3 +84,30 @@ async def test_proxy_may_leave_out_what_all_servers_share_and_never_that_one_sto
 
     assert (found.status, found.database) == (status, "nobody there")
     assert response.status_code == code
+
+
+async def test_database_that_does_not_even_end_a_query_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    is_over = asyncio.Event()
+
+    async def ping() -> None:
+        while not is_over.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await is_over.wait()
+
+    monkeypatch.setattr(health, "READY_TIMEOUT_S", 0.01)
+    house = SimpleNamespace(
+        db=SimpleNamespace(ping=ping),
+        background=Background(),
+        settings=ServerSettings(),
+        relay=Alone(),
+        presence=SimpleNamespace(missing=lambda: ""),
+        leaving=SimpleNamespace(is_on=False),
+    )
+    response = Response()
+
+    found = await health.readyz(response, house)  # type: ignore[arg-type]
+
+    is_over.set()
+    assert (found.database, response.status_code) == ("no answer within 0.01 s", 503)

@@ -189,6 +189,20 @@ def test_service_reaches_those_on_its_networks_alone(
     assert set(done.stdout.split()) == reaches
 
 
+def test_redis_opens_nothing_but_channels_to_whoever_has_its_password(stack: Stack) -> None:
+    redis = stack.up.containers["redis"]
+    # Beside the files that are mounted, and for nobody but the script that makes those.
+    password = redis.box.secrets["redis_config"].with_name("redis_password").read_text().strip()
+
+    def said(*words: str) -> str:
+        return redis.run("redis-cli", "--no-auth-warning", "-a", password, *words).stdout
+
+    assert said("PUBLISH", "channel-of-a-test", "x").strip() == "0"
+    for words in (("CONFIG", "GET", "*"), ("SET", "a", "b"), ("KEYS", "*"), ("CLIENT", "LIST")):
+        assert "NOPERM" in said(*words)
+    assert "NOAUTH" in redis.run("redis-cli", "PUBLISH", "channel-of-a-test", "x").stdout
+
+
 def test_demo_gets_its_verdict_through_the_proxy(stack: Stack, hung: dict[str, Any]) -> None:
     verdict = hung["verdict"]
     culprits = verdict["culprits"]

@@ -52,7 +52,8 @@ async def healthz() -> Health:
             "model": Readiness,
             "description": "The database cannot be reached, one of the server's tasks failed, "
             "the server has just started, or it stops.",
-        }
+        },
+        422: openapi.error("A part of the request cannot be read."),
     },
 )
 async def readyz(

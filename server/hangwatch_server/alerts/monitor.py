@@ -17,7 +17,7 @@ from hangwatch_server.alerts.outgoing import Outgoing
 from hangwatch_server.alerts.sight import Facts
 from hangwatch_server.alerts.speaker import Speaker
 from hangwatch_server.clock import Clock
-from hangwatch_server.db import blind_spells, outbox
+from hangwatch_server.db import blind_spells, claims
 from hangwatch_server.db import jobs as job_rows
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import DatabaseError, HangwatchError
@@ -144,7 +144,7 @@ class Monitor:
         return tuple(cause for cause, _ in standing)
 
     async def _measure(self) -> None:
-        backlog = await outbox.backlog(self.db)
+        backlog = await claims.backlog(self.db)
         metrics.alerts_pending.set(backlog.pending)
         metrics.alerts_oldest_pending_seconds.set(backlog.oldest_age_s)
 

@@ -47,6 +47,12 @@ class Tried:
     took_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    pending: int
+    oldest_age_s: float
+
+
 async def claim(
     db: Database, claim: str, *, for_s: float, most_per_channel: int, without: Collection[str]
 ) -> list[Claimed]:
@@ -108,6 +114,15 @@ async def release(db: Database, holder: str) -> None:
     )
     async with db.begin() as connection:
         await connection.execute(statement)
+
+
+async def backlog(db: Database) -> Backlog:
+    """How many messages wait to be sent, and for how long the oldest has."""
+    age = func.extract("epoch", func.now() - func.min(deliveries.c.created_at))
+    statement = select(func.count(), func.coalesce(age, 0.0)).where(_IS_PENDING)
+    async with db.begin() as connection:
+        count, oldest = (await connection.execute(statement.select_from(deliveries))).one()
+    return Backlog(pending=count, oldest_age_s=float(oldest))
 
 
 def _due_in_each_channel(most: int, without: Collection[str]) -> Any:  # many column types

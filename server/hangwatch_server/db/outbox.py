@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,14 +20,17 @@ from hangwatch_server.model.outbox import Case, Due, Subject, Told
 
 CASES_AT_ONCE = 500
 _ROWS_AT_ONCE = 100  # each carries a message of some kilobytes
-# Written out, not bound: an index on part of a table is used only where its condition is seen.
-_IS_PENDING = text("deliveries.state = 'pending'")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
-    pending: int
-    oldest_age_s: float
+# What planning looks at of a delivery; not the message, which has kilobytes.
+TOLD = (
+    deliveries.c.id,
+    deliveries.c.about,
+    deliveries.c.channel,
+    deliveries.c.topic,
+    deliveries.c.number,
+    deliveries.c.state,
+    deliveries.c.created_at,
+    deliveries.c.sent_at,
+)
 
 
 async def cases(db: Database, after: Case | None = None) -> tuple[tuple[Case, ...], datetime]:
@@ -77,14 +79,14 @@ async def told(db: Database, incident_ids: Collection[str]) -> list[Told]:
     """Deliveries of these incidents, of the reminders on a channel the last."""
     statement = _told().where(deliveries.c.incident.in_(incident_ids))
     async with db.begin() as connection:
-        return [_as_told(row) for row in (await connection.execute(statement)).all()]
+        return [as_told(row) for row in (await connection.execute(statement)).all()]
 
 
 async def told_about(db: Database, about: Collection[str]) -> list[Told]:
     """Deliveries about these, which are no incidents."""
     statement = _told().where(deliveries.c.about.in_(about))
     async with db.begin() as connection:
-        return [_as_told(row) for row in (await connection.execute(statement)).all()]
+        return [as_told(row) for row in (await connection.execute(statement)).all()]
 
 
 async def put(db: Database, planned: Sequence[tuple[Due, Message]]) -> int:
@@ -132,15 +134,6 @@ async def close_over(db: Database, over_for_s: float) -> None:
         await connection.execute(statement)
 
 
-async def backlog(db: Database) -> Backlog:
-    """How many messages wait to be sent, and for how long the oldest has."""
-    age = func.extract("epoch", func.now() - func.min(deliveries.c.created_at))
-    statement = select(func.count(), func.coalesce(age, 0.0)).where(_IS_PENDING)
-    async with db.begin() as connection:
-        count, oldest = (await connection.execute(statement.select_from(deliveries))).one()
-    return Backlog(pending=count, oldest_age_s=float(oldest))
-
-
 def _case(row: Any) -> Case:  # a row of many column types
     return Case(
         id=row.id,
@@ -163,21 +156,11 @@ def _case(row: Any) -> Case:  # a row of many column types
 def _told() -> Any:  # a select of many column types
     """What stands for days has hundreds of reminders, of which only the last one counts."""
     kind = (deliveries.c.about, deliveries.c.channel, deliveries.c.topic)
-    return (
-        select(
-            deliveries.c.id,
-            *kind,
-            deliveries.c.number,
-            deliveries.c.state,
-            deliveries.c.created_at,
-            deliveries.c.sent_at,
-        )
-        .ext(distinct_on(*kind))
-        .order_by(*kind, deliveries.c.number.desc())
-    )
+    return select(*TOLD).ext(distinct_on(*kind)).order_by(*kind, deliveries.c.number.desc())
 
 
-def _as_told(row: Any) -> Told:  # a row of many column types
+def as_told(row: Any) -> Told:  # a row of many column types
+    """Of a row with the columns TOLD."""
     return Told(
         id=row.id,
         channel=row.channel,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection
 from datetime import timedelta
 
 from sqlalchemy import exists, func, select
 
+from hangwatch_server.db import outbox
 from hangwatch_server.db.engine import Database
 from hangwatch_server.db.tables import deliveries
 from hangwatch_server.model.alerts import DeliveryState, Topic
@@ -29,7 +31,7 @@ async def standing(db: Database, without: Collection[str]) -> list[Told]:
         )
     )
     statement = (
-        select(deliveries, deliveries.c.message["title"].astext.label("title"))
+        select(*outbox.TOLD, deliveries.c.message["title"].astext.label("title"))
         .where(
             deliveries.c.incident.is_(None),  # the index's, as is the time
             deliveries.c.created_at > func.now() - STANDS_FOR,
@@ -44,17 +46,4 @@ async def standing(db: Database, without: Collection[str]) -> list[Told]:
     )
     async with db.begin() as connection:
         rows = (await connection.execute(statement)).all()
-    return [
-        Told(
-            id=row.id,
-            channel=row.channel,
-            about=row.about,
-            topic=Topic.SLOW,
-            number=row.number,
-            state=DeliveryState(row.state),
-            created_at=row.created_at,
-            sent_at=row.sent_at,
-            title=row.title or "",
-        )
-        for row in rows
-    ]
+    return [dataclasses.replace(outbox.as_told(row), title=row.title or "") for row in rows]

@@ -127,18 +127,7 @@ def _build(
     here.deliver_parts_to(captures)
     leases = Leases(db, here.name, settings.lease_ttl_s)
     following = Following(db, bus, captures)
-    loop = Loop(
-        settings=settings,
-        limits=detect_settings(settings),
-        clock=clock,
-        db=db,
-        board=board,
-        bus=bus,
-        captures=captures,
-        samples=Samples(),
-        ledger=Ledger(db, board, bus, captures, Keeper(db), leases, following, clock),
-        leases=leases,
-    )
+    loop = _loop(settings, clock, db, here, captures, leases, following)
     sink.loop = loop
     watch = Watch(loop=loop, db=db, board=board, bus=bus, captures=captures, clock=clock)
     background, senders = Background(), Senders(db, outgoing, settings.secrets_dir)
@@ -172,6 +161,30 @@ def _build(
         quotas=quotas.of(settings),
     )
     return services, loop, following
+
+
+def _loop(
+    settings: ServerSettings,
+    clock: Clock,
+    db: Database,
+    here: Replica,
+    captures: Captures,
+    leases: Leases,
+    following: Following,
+) -> Loop:
+    board, bus = here.board, here.bus
+    return Loop(
+        settings=settings,
+        limits=detect_settings(settings),
+        clock=clock,
+        db=db,
+        board=board,
+        bus=bus,
+        captures=captures,
+        samples=Samples(),
+        ledger=Ledger(db, board, bus, captures, Keeper(db), leases, following, clock),
+        leases=leases,
+    )
 
 
 def _senses(here: Replica, clock: Clock, background: Background) -> Senses:

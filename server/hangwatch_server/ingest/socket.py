@@ -24,7 +24,7 @@ from hangwatch_server.captures.service import Captures
 from hangwatch_server.clock import Clock
 from hangwatch_server.db.tokens import Token
 from hangwatch_server.errors import DatabaseError, TooManyError
-from hangwatch_server.ingest import bounds, hub, leave
+from hangwatch_server.ingest import bounds, hub, spoken
 from hangwatch_server.ingest.goodbye import Leaving
 from hangwatch_server.ingest.hub import Connection, Hub
 from hangwatch_server.relay import Relay
@@ -247,7 +247,7 @@ def _own(services: House, connection: Connection, frame: wire.Heartbeat) -> wire
         known = services.board.job_meta(job_id(launch), connection.heard_s)
         return None if known is None else known.name
 
-    found, others = leave.own(frame, connection.jobs, name_of)
+    found, others = spoken.own(frame, connection.jobs, name_of)
     room = MAX_LEFT_OUT - len(connection.left_out)
     for name in sorted(others - connection.left_out)[:room]:
         connection.left_out.add(name)

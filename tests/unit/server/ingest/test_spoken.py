@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hangwatch_agent import wire
-from hangwatch_server.ingest import leave
+from hangwatch_server.ingest import spoken
 
 OWN = wire.Launch(key="slurm:1", name="llm-7b")
 OTHER = wire.Launch(key="slurm:2", name="vision")
@@ -45,11 +45,11 @@ def known(**names: str) -> dict[str, str]:
 def test_without_a_pattern_all_is_taken() -> None:
     said = beat(OWN, OTHER)
 
-    assert leave.own(said, "", {}.get) == (said, frozenset())
+    assert spoken.own(said, "", {}.get) == (said, frozenset())
 
 
 def test_what_is_said_of_other_jobs_is_left_out_whole() -> None:
-    found, others = leave.own(beat(OWN, OTHER), "llm-*", {}.get)
+    found, others = spoken.own(beat(OWN, OTHER), "llm-*", {}.get)
 
     assert found == beat(OWN)
     assert others == {"vision"}
@@ -58,7 +58,7 @@ def test_what_is_said_of_other_jobs_is_left_out_whole() -> None:
 def test_another_jobs_launch_is_not_taken_under_a_name_of_ones_own() -> None:
     forged = wire.Launch(key=OTHER.key, name="llm-forged")
 
-    found, others = leave.own(beat(forged), "llm-*", known(slurm_2="vision").get)
+    found, others = spoken.own(beat(forged), "llm-*", known(slurm_2="vision").get)
 
     assert found == beat()
     assert others == {"llm-forged"}
@@ -67,7 +67,7 @@ def test_another_jobs_launch_is_not_taken_under_a_name_of_ones_own() -> None:
 def test_ranks_of_a_launch_that_is_not_listed_count_by_the_name_that_it_has_here() -> None:
     said = wire.Heartbeat(number=1, launches=(), ranks=(rank("slurm:1"), rank("slurm:2")))
 
-    found, others = leave.own(said, "llm-*", known(slurm_1="llm-7b", slurm_2="vision").get)
+    found, others = spoken.own(said, "llm-*", known(slurm_1="llm-7b", slurm_2="vision").get)
 
     assert [one.launch for one in found.ranks] == ["slurm:1"]
     assert others == {"vision"}

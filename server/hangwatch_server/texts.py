@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 
+NO_NUL = r"^[^\x00]*$"  # pattern of what Postgres can hold as text
+
 # Invisible, and of no use in a name: two names could look alike. Joiners, which emoji need, stay.
 _INVISIBLE = frozenset("\u200b\u2060\ufeff\u00ad\u180e")
 # Overrides and embeddings can make a name read as another; isolates and joiners (emoji) stay.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from hangwatch_server.api import deps, examples
+from hangwatch_server import wiring
+from hangwatch_server.api import examples
 from hangwatch_server.db import actions as rows
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model.actions import ActionRun
 
-router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[deps.READ])
+router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[wiring.READ])
 
 
 @router.get(
@@ -17,7 +18,7 @@ router = APIRouter(prefix="/incidents", tags=["incidents"], dependencies=[deps.R
     summary="The command that was run on an incident, and how it ended",
     responses=examples.of(examples.ACTION),
 )
-async def action(house: deps.House, incident_id: str) -> ActionRun:
+async def action(house: wiring.House, incident_id: str) -> ActionRun:
     found = await rows.find(house.db, incident_id)
     if found is None:
         raise NotFoundError(

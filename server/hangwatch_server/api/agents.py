@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from hangwatch_server import logs, security
+from hangwatch_server import logs, security, wiring
 from hangwatch_server.api import deps, documents, examples
 from hangwatch_server.db import audit
 
@@ -23,7 +23,7 @@ _log = logs.get()
 )
 @security.for_bound_callers
 async def enrol(
-    request: Request, house: deps.House, caller: deps.Enroller, body: documents.Enrolment
+    request: Request, house: wiring.House, caller: deps.Enroller, body: documents.Enrolment
 ) -> documents.NewToken:
     enrolment = await house.tokens.by_id(caller.id.removeprefix("token:"))
     if enrolment is None:

@@ -7,25 +7,25 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from hangwatch_server import durations, model, ranges
+from hangwatch_server import durations, model, ranges, wiring
 from hangwatch_server.api import deps, documents, examples, fields, once, paging
 from hangwatch_server.db import audit
 
 LONGEST_WAIT_S = 120
-router = APIRouter(tags=["captures"], dependencies=[deps.READ], route_class=once.OnceRoute)
+router = APIRouter(tags=["captures"], dependencies=[wiring.READ], route_class=once.OnceRoute)
 
 
 @router.post(
     "/jobs/{job_id}/captures",
     status_code=202,
     summary="Take stacks or recorder entries of some ranks now",
-    dependencies=[once.KEY, deps.CAPTURE_LIMIT],
+    dependencies=[once.KEY, wiring.CAPTURE_LIMIT],
     responses=examples.of(examples.CAPTURE, status=202),
 )
 async def request_capture(
     response: Response,
-    house: deps.House,
-    caller: deps.Operator,
+    house: wiring.House,
+    caller: wiring.Operator,
     job_id: str,
     body: documents.CaptureRequest,
 ) -> model.Capture:
@@ -48,7 +48,7 @@ async def request_capture(
 async def job_captures(
     request: Request,
     response: Response,
-    house: deps.House,
+    house: wiring.House,
     job_id: str,
     limit: paging.Limit = 50,
     cursor: paging.Cursor = None,
@@ -65,7 +65,7 @@ async def job_captures(
     responses=examples.text(examples.CAPTURE_TEXT),
 )
 async def capture_text(
-    house: deps.House, capture_id: str, native: fields.NativeIfTaken = None
+    house: wiring.House, capture_id: str, native: fields.NativeIfTaken = None
 ) -> str:
     return await house.captures.text(capture_id, native=native)
 
@@ -76,7 +76,7 @@ async def capture_text(
     responses=examples.of(examples.TREE),
 )
 async def capture_tree(
-    house: deps.House,
+    house: wiring.House,
     capture_id: str,
     native: fields.Native = False,
     framework: fields.Framework = True,
@@ -92,7 +92,7 @@ async def capture_tree(
     responses=examples.of(examples.COMPARISON),
 )
 async def capture_comparison(
-    house: deps.House,
+    house: wiring.House,
     capture_id: str,
     before: Annotated[str, Query(max_length=64, description="Id of the earlier capture.")],
 ) -> model.Comparison:
@@ -105,7 +105,7 @@ async def capture_comparison(
     responses=examples.of(examples.SPEEDSCOPE),
 )
 async def capture_speedscope(
-    house: deps.House, capture_id: str, native: fields.Native = False
+    house: wiring.House, capture_id: str, native: fields.Native = False
 ) -> Response:
     content = await house.captures.speedscope(capture_id, native=native)
     return _file(content, f"{capture_id}.speedscope.json")
@@ -117,7 +117,7 @@ async def capture_speedscope(
     responses=examples.of(examples.CHROME_TRACE),
 )
 async def capture_chrome_trace(
-    house: deps.House, capture_id: str, native: fields.Native = False
+    house: wiring.House, capture_id: str, native: fields.Native = False
 ) -> Response:
     content = await house.captures.chrome_trace(capture_id, native=native)
     return _file(content, f"{capture_id}.trace.json")
@@ -130,8 +130,8 @@ async def capture_chrome_trace(
 )
 async def capture(
     request: Request,
-    house: deps.House,
-    caller: deps.Reader,
+    house: wiring.House,
+    caller: wiring.Reader,
     capture_id: str,
     wait: fields.Wait = "0s",
 ) -> model.Capture:

@@ -9,9 +9,10 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import Field, StringConstraints, field_validator
 
+from hangwatch_server import wiring
 from hangwatch_server.alerts import channels, directory
 from hangwatch_server.alerts.directory import Trial, Wish
-from hangwatch_server.api import deps, examples, once, paging
+from hangwatch_server.api import examples, once, paging
 from hangwatch_server.api.documents import Body, Name
 from hangwatch_server.api.silences import NewMatcher
 from hangwatch_server.db import channels as channel_rows
@@ -19,7 +20,7 @@ from hangwatch_server.model.alerts import Channel, ChannelKind, Matcher, Topic
 from hangwatch_server.settings.address import url_of
 
 router = APIRouter(
-    prefix="/channels", tags=["alerts"], dependencies=[deps.OPERATE], route_class=once.OnceRoute
+    prefix="/channels", tags=["alerts"], dependencies=[wiring.OPERATE], route_class=once.OnceRoute
 )
 
 _Text = Annotated[str, StringConstraints(max_length=2000)]
@@ -103,7 +104,7 @@ class KindRow:
 
 
 @router.get("", summary="List channels, by name", responses=examples.page(examples.CHANNEL))
-async def list_channels(house: deps.House) -> paging.Page[Channel]:
+async def list_channels(house: wiring.House) -> paging.Page[Channel]:
     return paging.Page(items=tuple(await channel_rows.list_all(house.db)))
 
 
@@ -131,7 +132,9 @@ async def list_kinds() -> tuple[KindRow, ...]:
     summary="Create a channel",
     responses=examples.of(examples.CHANNEL, status=201),
 )
-async def create_channel(house: deps.House, caller: deps.Admin, body: ChannelRequest) -> Channel:
+async def create_channel(
+    house: wiring.House, caller: wiring.Admin, body: ChannelRequest
+) -> Channel:
     wish = Wish(
         name=body.name,
         kind=body.kind,
@@ -147,7 +150,7 @@ async def create_channel(house: deps.House, caller: deps.Admin, body: ChannelReq
 
 
 @router.get("/{channel_id}", summary="One channel", responses=examples.of(examples.CHANNEL))
-async def channel(house: deps.House, channel_id: str) -> Channel:
+async def channel(house: wiring.House, channel_id: str) -> Channel:
     return await directory.find(house.db, channel_id)
 
 
@@ -157,7 +160,7 @@ async def channel(house: deps.House, channel_id: str) -> Channel:
     responses=examples.of(examples.CHANNEL),
 )
 async def change_channel(
-    house: deps.House, caller: deps.Admin, channel_id: str, body: ChannelChange
+    house: wiring.House, caller: wiring.Admin, channel_id: str, body: ChannelChange
 ) -> Channel:
     wish = _changed(await directory.find(house.db, channel_id), body)
     folder = house.settings.secrets_dir
@@ -165,7 +168,7 @@ async def change_channel(
 
 
 @router.delete("/{channel_id}", status_code=204, summary="Delete a channel with its delivery log")
-async def delete_channel(house: deps.House, caller: deps.Admin, channel_id: str) -> None:
+async def delete_channel(house: wiring.House, caller: wiring.Admin, channel_id: str) -> None:
     await directory.delete(house.db, channel_id, caller.name)
 
 
@@ -175,7 +178,7 @@ async def delete_channel(house: deps.House, caller: deps.Admin, channel_id: str)
     summary="Send one test message now; 200 also where it was not accepted",
     responses=examples.of(examples.CHANNEL_TRIAL),
 )
-async def test_channel(house: deps.House, caller: deps.Admin, channel_id: str) -> Trial:
+async def test_channel(house: wiring.House, caller: wiring.Admin, channel_id: str) -> Trial:
     found = await directory.find(house.db, channel_id)
     url = url_of(house.settings)
     return await directory.test(house.db, house.senders, found, url, caller.name)

@@ -6,14 +6,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from hangwatch_server import wiring
 from hangwatch_server.alerts import people
-from hangwatch_server.api import deps, examples, once, paging
+from hangwatch_server.api import examples, once, paging
 from hangwatch_server.db import deliveries as delivery_rows
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model.alerts import Delivery, DeliveryState, DeliverySummary
 
 router = APIRouter(
-    prefix="/deliveries", tags=["alerts"], dependencies=[deps.READ], route_class=once.OnceRoute
+    prefix="/deliveries", tags=["alerts"], dependencies=[wiring.READ], route_class=once.OnceRoute
 )
 
 
@@ -25,7 +26,7 @@ router = APIRouter(
 async def list_deliveries(
     request: Request,
     response: Response,
-    house: deps.House,
+    house: wiring.House,
     state: DeliveryState | None = None,
     channel: Annotated[
         str | None, Query(max_length=100, description="Id or whole name of their channel.")
@@ -47,7 +48,7 @@ async def list_deliveries(
     summary="One message with every try to send it",
     responses=examples.of(examples.DELIVERY),
 )
-async def delivery(house: deps.House, delivery_id: str) -> Delivery:
+async def delivery(house: wiring.House, delivery_id: str) -> Delivery:
     found = await delivery_rows.find(house.db, delivery_id)
     if found is None:
         raise NotFoundError(
@@ -64,7 +65,7 @@ async def delivery(house: deps.House, delivery_id: str) -> Delivery:
     summary="Send it again, with the same id",
     responses=examples.of(examples.DELIVERY, status=202),
 )
-async def redeliver(house: deps.House, caller: deps.Operator, delivery_id: str) -> Delivery:
+async def redeliver(house: wiring.House, caller: wiring.Operator, delivery_id: str) -> Delivery:
     found = await people.redeliver(house.db, caller.name, delivery_id)
     house.alerts.worker.wake()
     return found

@@ -1,4 +1,4 @@
-"""What handlers of the API receive: as those of the pages, and waits that end with their reader."""
+"""What only handlers of the API receive: an enroller, and waits that end with their reader."""
 
 from __future__ import annotations
 
@@ -9,35 +9,7 @@ from typing import Annotated, TypeVar
 from fastapi import Depends, Request
 
 from hangwatch_server import security
-from hangwatch_server.wiring import (
-    ADMIN,
-    BUNDLE_PLACE,
-    CAPTURE_LIMIT,
-    OPERATE,
-    READ,
-    STREAM_PLACE,
-    Admin,
-    House,
-    Operator,
-    Reader,
-    services_of,
-)
 
-__all__ = [
-    "ADMIN",
-    "BUNDLE_PLACE",
-    "CAPTURE_LIMIT",
-    "OPERATE",
-    "READ",
-    "STREAM_PLACE",
-    "Admin",
-    "Enroller",
-    "House",
-    "Operator",
-    "Reader",
-    "services_of",
-    "while_wanted",
-]
 Enroller = Annotated[security.Caller, Depends(security.require("enrol"))]
 T = TypeVar("T")
 

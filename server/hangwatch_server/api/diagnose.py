@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from hangwatch_server import offline, security, uploads
-from hangwatch_server.api import deps, examples
+from hangwatch_server import offline, security, uploads, wiring
+from hangwatch_server.api import examples
 
 _FORM = {
     "requestBody": {
@@ -40,6 +40,6 @@ router = APIRouter(tags=["diagnose"])
 )
 @security.form_read_by(uploads.form)
 @security.for_bound_callers
-async def diagnose(request: Request, caller: deps.Reader) -> Response:
+async def diagnose(request: Request, caller: wiring.Reader) -> Response:
     report = await uploads.report(request, caller)
     return Response(offline.document(report), media_type="application/json")

@@ -9,16 +9,14 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from hangwatch_agent import wire
-from hangwatch_server import model, patterns
+from hangwatch_server import model, patterns, texts
 from hangwatch_server.api import fields
 from hangwatch_server.db import sessions, tokens
 from hangwatch_server.security import Scope, role_of
 
-# Postgres texts cannot hold NUL.
-NO_NUL = r"^[^\x00]*$"
 Name = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=NO_NUL),
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=texts.NO_NUL),
 ]
 
 
@@ -47,14 +45,19 @@ class CaptureRequest(Body):
 
 class Acknowledgement(Body):
     comment: str = Field(
-        default="", max_length=2000, pattern=NO_NUL, description="Kept in the history and audit."
+        default="",
+        max_length=2000,
+        pattern=texts.NO_NUL,
+        description="Kept in the history and audit.",
     )
 
 
 class NewComment(Body):
     text: Annotated[
         str,
-        StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=NO_NUL),
+        StringConstraints(
+            strip_whitespace=True, min_length=1, max_length=2000, pattern=texts.NO_NUL
+        ),
     ] = Field(description="Kept with the incident and in the audit.", examples=["drained node-b"])
 
 
@@ -77,7 +80,7 @@ class Snooze(Body):
         return self
 
 
-Pattern = Annotated[str, StringConstraints(max_length=patterns.MAX_CHARS, pattern=NO_NUL)]
+Pattern = Annotated[str, StringConstraints(max_length=patterns.MAX_CHARS, pattern=texts.NO_NUL)]
 
 
 class TokenRequest(Body):

@@ -9,14 +9,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from hangwatch_server import security
-from hangwatch_server.api import deps, examples
+from hangwatch_server import security, wiring
+from hangwatch_server.api import examples
 from hangwatch_server.security import bound
 
 # A stream ends now and then, and the browser opens another: so a revoked token does not listen on.
 LONGEST_STREAM_S = 900
 RECONNECT_MS = 1000
-router = APIRouter(tags=["events"], dependencies=[deps.READ])
+router = APIRouter(tags=["events"], dependencies=[wiring.READ])
 
 Subject = Annotated[
     str | None, Query(max_length=64, description="Only changes of the one with this id.")
@@ -40,7 +40,7 @@ async def _own(
 @router.get(
     "/events",
     response_class=EventSourceResponse,
-    dependencies=[deps.STREAM_PLACE],
+    dependencies=[wiring.STREAM_PLACE],
     summary="Server-sent events: which job, incident, capture or node changed",
     responses=examples.text(
         'event: job\ndata: {"job": "b3f1c07a9d24"}\n', media_type="text/event-stream"
@@ -48,7 +48,7 @@ async def _own(
 )
 @security.for_bound_callers
 async def events(
-    house: deps.House,
+    house: wiring.House,
     _: Annotated[None, Depends(_own)],
     job: Subject = None,
     incident: Subject = None,

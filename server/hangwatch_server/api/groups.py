@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from hangwatch_server import model
-from hangwatch_server.api import deps, examples, paging
+from hangwatch_server import model, wiring
+from hangwatch_server.api import examples, paging
 
-router = APIRouter(prefix="/jobs", tags=["groups"], dependencies=[deps.READ])
+router = APIRouter(prefix="/jobs", tags=["groups"], dependencies=[wiring.READ])
 
 
 @router.get(
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/jobs", tags=["groups"], dependencies=[deps.READ])
 async def list_groups(
     request: Request,
     response: Response,
-    house: deps.House,
+    house: wiring.House,
     job_id: str,
     limit: paging.LongLimit = 5_000,
     cursor: paging.Offset = None,
@@ -33,7 +33,7 @@ async def list_groups(
     summary="One process group with its members",
     responses=examples.of(examples.GROUP),
 )
-async def group(house: deps.House, job_id: str, gid: str) -> model.GroupRow:
+async def group(house: wiring.House, job_id: str, gid: str) -> model.GroupRow:
     return await house.watch.group(job_id, gid)
 
 
@@ -42,7 +42,7 @@ async def group(house: deps.House, job_id: str, gid: str) -> model.GroupRow:
     summary="How the process groups lie over the ranks: dimensions and families",
     responses=examples.of(examples.MESH),
 )
-async def mesh(house: deps.House, job_id: str) -> model.Mesh:
+async def mesh(house: wiring.House, job_id: str) -> model.Mesh:
     return await house.watch.mesh(job_id)
 
 
@@ -52,7 +52,7 @@ async def mesh(house: deps.House, job_id: str) -> model.Mesh:
     responses=examples.of([examples.LAG]),
 )
 async def lags(
-    house: deps.House,
+    house: wiring.House,
     job_id: str,
     group: Annotated[str, Query(max_length=64, description="The `gid` of one group.")] = "",
     family: Annotated[

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import PlainTextResponse
 
 import hangwatch_server
-from hangwatch_server import metrics
-from hangwatch_server.api import deps, examples, openapi
+from hangwatch_server import metrics, wiring
+from hangwatch_server.api import examples, openapi
 from hangwatch_server.errors import HangwatchError
 
 READY_TIMEOUT_S = 3
@@ -58,7 +58,7 @@ async def healthz() -> Health:
 )
 async def readyz(
     response: Response,
-    house: deps.House,
+    house: wiring.House,
     exclude: Annotated[
         tuple[Shared, ...],
         Query(
@@ -93,7 +93,7 @@ def _shared(database: str, background: str) -> tuple[tuple[Shared, str], ...]:
     return ("database", database), ("background", background)
 
 
-async def _database(house: deps.House) -> str:
+async def _database(house: wiring.House) -> str:
     asked = asyncio.create_task(_asked(house))
     try:
         # Not asyncio.timeout, which waits for the end of what it cancels: psycopg then asks the
@@ -104,7 +104,7 @@ async def _database(house: deps.House) -> str:
     return asked.result() if asked.done() else f"no answer within {READY_TIMEOUT_S} s"
 
 
-async def _asked(house: deps.House) -> str:
+async def _asked(house: wiring.House) -> str:
     try:
         await house.db.ping()
     except (HangwatchError, OSError, TimeoutError) as error:
@@ -112,7 +112,7 @@ async def _asked(house: deps.House) -> str:
     return "ok"
 
 
-def _redis(house: deps.House) -> str:
+def _redis(house: wiring.House) -> str:
     if not house.settings.redis_url:
         return "off"
     if house.relay.is_new():
@@ -120,7 +120,7 @@ def _redis(house: deps.House) -> str:
     return house.relay.missing() or "ok"
 
 
-def _background(house: deps.House) -> str:
+def _background(house: wiring.House) -> str:
     failing = house.background.failing()
     if not failing:
         return "ok"
@@ -129,7 +129,7 @@ def _background(house: deps.House) -> str:
 
 @router.get(
     "/metrics",
-    dependencies=[deps.READ],
+    dependencies=[wiring.READ],
     response_class=PlainTextResponse,
     summary="The server's own numbers for Prometheus",
     responses=examples.text("# TYPE hangwatch_jobs gauge\nhangwatch_jobs 3\n")

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 
-from hangwatch_server import durations, model, security
-from hangwatch_server.api import deps, documents, examples, fields, once, paging, plain
+from hangwatch_server import durations, model, security, wiring
+from hangwatch_server.api import documents, examples, fields, once, paging, plain
 from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.db import moments as moment_rows
@@ -22,7 +22,7 @@ from hangwatch_server.services import Services
 LONGEST_SNOOZE_S = 30 * 86400
 _EXAMPLE_TIME = "2026-11-20T00:00:00Z"
 router = APIRouter(
-    prefix="/incidents", tags=["incidents"], dependencies=[deps.READ], route_class=once.OnceRoute
+    prefix="/incidents", tags=["incidents"], dependencies=[wiring.READ], route_class=once.OnceRoute
 )
 
 
@@ -38,7 +38,7 @@ router = APIRouter(
 async def list_incidents(
     request: Request,
     response: Response,
-    house: deps.House,
+    house: wiring.House,
     state: Annotated[
         tuple[model.IncidentState, ...], Query(description="Given more than once for several.")
     ] = model.SHOWN_INCIDENTS,
@@ -80,7 +80,7 @@ def _row(row: model.Incident) -> tuple[object, ...]:
 
 
 @router.get("/{incident_id}", summary="One incident", responses=examples.of(examples.INCIDENT))
-async def incident(house: deps.House, incident_id: str) -> model.Incident:
+async def incident(house: wiring.House, incident_id: str) -> model.Incident:
     return await _find(house, incident_id)
 
 
@@ -89,7 +89,7 @@ async def incident(house: deps.House, incident_id: str) -> model.Incident:
     summary="The captures taken for an incident",
     responses=examples.of([examples.CAPTURE]),
 )
-async def incident_captures(house: deps.House, incident_id: str) -> tuple[model.Capture, ...]:
+async def incident_captures(house: wiring.House, incident_id: str) -> tuple[model.Capture, ...]:
     await _find(house, incident_id)
     return tuple(await capture_rows.of_incident(house.db, incident_id))
 
@@ -100,7 +100,7 @@ async def incident_captures(house: deps.House, incident_id: str) -> tuple[model.
     responses=examples.of(examples.TREE),
 )
 async def incident_tree(
-    house: deps.House,
+    house: wiring.House,
     incident_id: str,
     native: fields.Native = False,
     framework: fields.Framework = True,
@@ -115,7 +115,7 @@ async def incident_tree(
     summary="Groups, last calls, processes, GPUs and nodes as they were when it opened and changed",
     responses=examples.of([examples.MOMENT]),
 )
-async def incident_moments(house: deps.House, incident_id: str) -> tuple[model.Moment, ...]:
+async def incident_moments(house: wiring.House, incident_id: str) -> tuple[model.Moment, ...]:
     await _find(house, incident_id)
     return await moment_rows.of_incident(house.db, incident_id)
 
@@ -126,7 +126,7 @@ async def incident_moments(house: deps.House, incident_id: str) -> tuple[model.M
     responses=examples.of(examples.PATH),
 )
 async def incident_path(
-    house: deps.House,
+    house: wiring.House,
     incident_id: str,
     rank: Annotated[int, Query(ge=0, le=1_000_000, description="Global rank.")],
 ) -> tuple[model.PathStep, ...]:
@@ -137,10 +137,10 @@ async def incident_path(
     "/{incident_id}/bundle.zip",
     summary="Everything known of an incident as one zip file",
     response_class=StreamingResponse,
-    dependencies=[deps.BUNDLE_PLACE],
+    dependencies=[wiring.BUNDLE_PLACE],
     responses={200: {"content": {"application/zip": {}}}},
 )
-async def incident_bundle(house: deps.House, incident_id: str) -> StreamingResponse:
+async def incident_bundle(house: wiring.House, incident_id: str) -> StreamingResponse:
     return await bundles.response(house, await _find(house, incident_id))
 
 
@@ -151,8 +151,8 @@ async def incident_bundle(house: deps.House, incident_id: str) -> StreamingRespo
     responses=examples.of(examples.INCIDENT),
 )
 async def acknowledge(
-    house: deps.House,
-    caller: deps.Operator,
+    house: wiring.House,
+    caller: wiring.Operator,
     incident_id: str,
     body: documents.Acknowledgement | None = None,
 ) -> model.Incident:
@@ -168,7 +168,7 @@ async def acknowledge(
     responses=examples.of(examples.INCIDENT, status=201),
 )
 async def comment(
-    house: deps.House, caller: deps.Operator, incident_id: str, body: documents.NewComment
+    house: wiring.House, caller: wiring.Operator, incident_id: str, body: documents.NewComment
 ) -> model.Incident:
     return await people.comment(house.db, house.bus, incident_id, caller.name, body.text)
 
@@ -180,7 +180,7 @@ async def comment(
     responses=examples.of(examples.INCIDENT),
 )
 async def snooze(
-    house: deps.House, caller: deps.Operator, incident_id: str, body: documents.Snooze
+    house: wiring.House, caller: wiring.Operator, incident_id: str, body: documents.Snooze
 ) -> model.Incident:
     return await people.snooze(
         house.db,

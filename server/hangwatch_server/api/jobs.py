@@ -6,14 +6,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from hangwatch_server import durations, model, patterns, security
+from hangwatch_server import durations, model, patterns, security, wiring
 from hangwatch_server.api import deps, examples, fields, paging, plain
 from hangwatch_server.db import audit
 from hangwatch_server.db import jobs as job_rows
 from hangwatch_server.errors import ConflictError, NotFoundError
 
 LONGEST_HOLD_S = 120
-router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[deps.READ])
+router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[wiring.READ])
 
 
 @router.get(
@@ -28,7 +28,7 @@ router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=[deps.READ])
 async def list_jobs(
     request: Request,
     response: Response,
-    house: deps.House,
+    house: wiring.House,
     state: Annotated[model.State | None, Query(description="Only jobs in this state.")] = None,
     q: Annotated[str, Query(max_length=200, description="Part of the name or id.")] = "",
     limit: paging.Limit = 50,
@@ -56,19 +56,19 @@ def _row(job: model.Job) -> tuple[object, ...]:
     responses=examples.of(examples.JOB),
 )
 @security.for_bound_callers
-async def job_by_name(request: Request, house: deps.House, name: str) -> model.Job:
+async def job_by_name(request: Request, house: wiring.House, name: str) -> model.Job:
     if not patterns.matches(security.jobs_of(request), name):
         raise NotFoundError(f"there is no job named '{name}': `hangwatch status` lists all jobs")
     return await house.watch.job_by_name(name)
 
 
 @router.get("/{job_id}", summary="One job", responses=examples.of(examples.JOB))
-async def job(house: deps.House, job_id: str) -> model.Job:
+async def job(house: wiring.House, job_id: str) -> model.Job:
     return await house.watch.job(job_id)
 
 
 @router.delete("/{job_id}", status_code=204, summary="Delete a job that is over, with all it left")
-async def delete_job(house: deps.House, caller: deps.Admin, job_id: str) -> None:
+async def delete_job(house: wiring.House, caller: wiring.Admin, job_id: str) -> None:
     found = await house.watch.job(job_id)
     if found.is_live:
         raise ConflictError(
@@ -83,7 +83,7 @@ async def delete_job(house: deps.House, caller: deps.Admin, job_id: str) -> None
     summary="Collectives per second over the last 30 minutes",
     responses=examples.of([examples.TIMELINE_POINT]),
 )
-async def timeline(house: deps.House, job_id: str) -> tuple[model.TimelinePoint, ...]:
+async def timeline(house: wiring.House, job_id: str) -> tuple[model.TimelinePoint, ...]:
     return tuple(await house.watch.timeline(job_id))
 
 
@@ -94,8 +94,8 @@ async def timeline(house: deps.House, job_id: str) -> tuple[model.TimelinePoint,
 )
 async def hold(
     request: Request,
-    house: deps.House,
-    caller: deps.Operator,
+    house: wiring.House,
+    caller: wiring.Operator,
     job_id: str,
     wait: Annotated[fields.Wait, Query(alias="timeout")] = "30s",
 ) -> model.Hold:

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import RedirectResponse
 
-from hangwatch_server import logs, security
-from hangwatch_server.api import deps, openapi
+from hangwatch_server import logs, security, wiring
+from hangwatch_server.api import openapi
 from hangwatch_server.db import audit
 from hangwatch_server.db.sessions import SessionKind
 from hangwatch_server.errors import TooManyError
@@ -42,7 +42,7 @@ _log = logs.get()
 )
 async def login(
     request: Request,
-    house: deps.House,
+    house: wiring.House,
     token: Annotated[str, Form(min_length=1, max_length=secret_text.MAX_CHARS, examples=["hw_…"])],
     next: Annotated[
         str, Form(max_length=2000, description="Where to go then: a path of this server.")
@@ -72,7 +72,7 @@ async def login(
     responses={303: {"description": "To the login page."}, **openapi.needs_token()},
 )
 @security.for_bound_callers
-async def logout(request: Request, house: deps.House, caller: deps.Reader) -> RedirectResponse:
+async def logout(request: Request, house: wiring.House, caller: wiring.Reader) -> RedirectResponse:
     keeper: security.Sessions = request.app.state.sessions
     if caller.session and await keeper.end(caller.session):
         await audit.record(house.db, caller.name, "logout", f"session:{caller.session}", "")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from hangwatch_server import model
-from hangwatch_server.api import deps, examples, paging, plain
+from hangwatch_server import model, wiring
+from hangwatch_server.api import examples, paging, plain
 
-router = APIRouter(prefix="/nodes", tags=["nodes"], dependencies=[deps.READ])
+router = APIRouter(prefix="/nodes", tags=["nodes"], dependencies=[wiring.READ])
 
 
 @router.get(
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/nodes", tags=["nodes"], dependencies=[deps.READ])
 async def list_nodes(
     request: Request,
     response: Response,
-    house: deps.House,
+    house: wiring.House,
     limit: paging.LongLimit = 5_000,
     cursor: paging.Offset = None,
     format: plain.Lines = plain.Format.JSON,
@@ -34,5 +34,5 @@ def _row(node: model.NodeRow) -> tuple[object, ...]:
 
 
 @router.get("/{name:path}", summary="One node", responses=examples.of(examples.NODE))
-async def node(house: deps.House, name: str) -> model.NodeRow:
+async def node(house: wiring.House, name: str) -> model.NodeRow:
     return await house.watch.node(name)

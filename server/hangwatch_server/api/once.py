@@ -19,8 +19,7 @@ from fastapi import Depends, Header, Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from hangwatch_server import logs, security
-from hangwatch_server.api import deps
+from hangwatch_server import logs, security, wiring
 from hangwatch_server.db import idempotency
 from hangwatch_server.db.engine import Database
 from hangwatch_server.errors import (
@@ -85,13 +84,13 @@ class OnceRoute(APIRoute):
 
 
 async def _claim(
-    request: Request, house: deps.House, _: deps.Operator, key: KeyHeader = None
+    request: Request, house: wiring.House, _: wiring.Operator, key: KeyHeader = None
 ) -> None:
     await _begin(request, house.db, key, is_secret=False)
 
 
 async def _claim_secret(
-    request: Request, house: deps.House, _: deps.Admin, key: KeyHeader = None
+    request: Request, house: wiring.House, _: wiring.Admin, key: KeyHeader = None
 ) -> None:
     await _begin(request, house.db, key, is_secret=True)
 

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from hangwatch_server import model, ranges
-from hangwatch_server.api import deps, documents, examples, fields, paging, plain
+from hangwatch_server import model, ranges, wiring
+from hangwatch_server.api import documents, examples, fields, paging, plain
 from hangwatch_server.db import captures as capture_rows
 
-router = APIRouter(prefix="/jobs", tags=["ranks"], dependencies=[deps.READ])
+router = APIRouter(prefix="/jobs", tags=["ranks"], dependencies=[wiring.READ])
 
 
 @router.get(
@@ -25,7 +25,7 @@ router = APIRouter(prefix="/jobs", tags=["ranks"], dependencies=[deps.READ])
 async def list_ranks(
     request: Request,
     response: Response,
-    house: deps.House,
+    house: wiring.House,
     job_id: str,
     ranks: fields.Ranks = "",
     limit: paging.LongLimit = 20_000,
@@ -53,7 +53,7 @@ RankNumber = Annotated[int, Path(ge=0, lt=ranges.MAX_RANKS)]
     summary="Everything known of one rank now",
     responses=examples.of(examples.RANK_DETAIL),
 )
-async def rank_detail(house: deps.House, job_id: str, rank: RankNumber) -> model.RankDetail:
+async def rank_detail(house: wiring.House, job_id: str, rank: RankNumber) -> model.RankDetail:
     return await house.watch.rank(job_id, rank)
 
 
@@ -63,7 +63,7 @@ async def rank_detail(house: deps.House, job_id: str, rank: RankNumber) -> model
     responses=examples.of([examples.RANK_CAPTURE]),
 )
 async def rank_captures(
-    house: deps.House, job_id: str, rank: RankNumber
+    house: wiring.House, job_id: str, rank: RankNumber
 ) -> tuple[model.RankCapture, ...]:
     await house.watch.job(job_id)
     return tuple(await capture_rows.of_rank(house.db, job_id, rank))
@@ -75,7 +75,7 @@ async def rank_captures(
     responses=examples.of(examples.TREE),
 )
 async def rank_tree(
-    house: deps.House, job_id: str, rank: RankNumber, native: fields.Native = False
+    house: wiring.House, job_id: str, rank: RankNumber, native: fields.Native = False
 ) -> documents.Tree:
     await house.watch.job(job_id)
     return documents.tree(await house.captures.rank_tree(job_id, rank, native=native))
@@ -86,7 +86,7 @@ async def rank_tree(
     summary="The nodes of a job by how deep they are seen, and what is lacking",
     responses=examples.of([examples.DEPTH]),
 )
-async def depths(house: deps.House, job_id: str) -> tuple[model.DepthRow, ...]:
+async def depths(house: wiring.House, job_id: str) -> tuple[model.DepthRow, ...]:
     return await house.watch.depths(job_id)
 
 
@@ -96,7 +96,7 @@ async def depths(house: deps.House, job_id: str) -> tuple[model.DepthRow, ...]:
     responses=examples.of(examples.PATH),
 )
 async def rank_path(
-    house: deps.House,
+    house: wiring.House,
     job_id: str,
     rank: Annotated[int, Query(ge=0, lt=ranges.MAX_RANKS, description="The rank that waits.")],
 ) -> tuple[model.PathStep, ...]:

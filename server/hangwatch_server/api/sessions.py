@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from hangwatch_server import security
-from hangwatch_server.api import deps, documents, examples, paging
+from hangwatch_server import security, wiring
+from hangwatch_server.api import documents, examples, paging
 from hangwatch_server.db import audit
 from hangwatch_server.db import sessions as session_rows
 from hangwatch_server.errors import NotFoundError
 
-router = APIRouter(prefix="/sessions", tags=["administration"], dependencies=[deps.ADMIN])
+router = APIRouter(prefix="/sessions", tags=["administration"], dependencies=[wiring.ADMIN])
 
 
 @router.get(
@@ -21,7 +21,7 @@ router = APIRouter(prefix="/sessions", tags=["administration"], dependencies=[de
 async def list_sessions(
     request: Request,
     response: Response,
-    house: deps.House,
+    house: wiring.House,
     limit: paging.Limit = 100,
     cursor: paging.Cursor = None,
 ) -> paging.Page[documents.SessionRow]:
@@ -32,7 +32,7 @@ async def list_sessions(
 
 @router.delete("/{session_id}", status_code=204, summary="End a session: its cookie is worthless")
 async def end_session(
-    request: Request, house: deps.House, caller: deps.Admin, session_id: str
+    request: Request, house: wiring.House, caller: wiring.Admin, session_id: str
 ) -> None:
     keeper: security.Sessions = request.app.state.sessions
     ended = await keeper.end(session_id)

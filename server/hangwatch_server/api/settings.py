@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from fastapi import APIRouter, Request
 
-from hangwatch_server.api import deps, examples, paging
+from hangwatch_server import wiring
+from hangwatch_server.api import examples, paging
 from hangwatch_server.settings import effective
 from hangwatch_server.settings.effective import SettingRow
 
-router = APIRouter(prefix="/settings", tags=["administration"], dependencies=[deps.ADMIN])
+router = APIRouter(prefix="/settings", tags=["administration"], dependencies=[wiring.ADMIN])
 
 
 @router.get(

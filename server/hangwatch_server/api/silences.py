@@ -8,16 +8,16 @@ from typing import Annotated, Self
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
-from hangwatch_server import durations
+from hangwatch_server import durations, texts, wiring
 from hangwatch_server.alerts import people
-from hangwatch_server.api import deps, documents, examples, once, paging
+from hangwatch_server.api import documents, examples, once, paging
 from hangwatch_server.db import silences as silence_rows
 from hangwatch_server.model.alerts import Matcher, MatchField, Repeat, Silence
 
 router = APIRouter(
-    prefix="/silences", tags=["alerts"], dependencies=[deps.READ], route_class=once.OnceRoute
+    prefix="/silences", tags=["alerts"], dependencies=[wiring.READ], route_class=once.OnceRoute
 )
-Pattern = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=documents.NO_NUL)]
+Pattern = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=texts.NO_NUL)]
 
 
 class NewMatcher(documents.Body):
@@ -38,7 +38,7 @@ class NewSilence(documents.Body):
     repeat: Repeat = Field(
         default=Repeat.ONCE, description="Every 24 hours or 7 days, in UTC, until it is cancelled."
     )
-    comment: str = Field(default="", max_length=500, pattern=documents.NO_NUL)
+    comment: str = Field(default="", max_length=500, pattern=texts.NO_NUL)
 
     @model_validator(mode="after")
     def _has_one_end(self) -> Self:
@@ -60,7 +60,7 @@ class NewSilence(documents.Body):
 async def list_silences(
     request: Request,
     response: Response,
-    house: deps.House,
+    house: wiring.House,
     over: Annotated[
         bool | None, Query(description="Only those that are over, or only those that are not.")
     ] = None,
@@ -78,7 +78,7 @@ async def list_silences(
     summary="Hold back alarms of what matches, now or at planned times",
     responses=examples.of(examples.SILENCE, status=201),
 )
-async def create_silence(house: deps.House, caller: deps.Operator, body: NewSilence) -> Silence:
+async def create_silence(house: wiring.House, caller: wiring.Operator, body: NewSilence) -> Silence:
     return await people.silence(
         house.db,
         caller.name,
@@ -91,7 +91,7 @@ async def create_silence(house: deps.House, caller: deps.Operator, body: NewSile
 
 
 @router.get("/{silence_id}", summary="One silence", responses=examples.of(examples.SILENCE))
-async def silence(house: deps.House, silence_id: str) -> Silence:
+async def silence(house: wiring.House, silence_id: str) -> Silence:
     found = await silence_rows.find(house.db, silence_id)
     if found is None:
         raise people.unknown_silence(silence_id)
@@ -103,5 +103,5 @@ async def silence(house: deps.House, silence_id: str) -> Silence:
     summary="Cancel a silence; again is no error",
     responses=examples.of(examples.CANCELLED),
 )
-async def cancel_silence(house: deps.House, caller: deps.Operator, silence_id: str) -> Silence:
+async def cancel_silence(house: wiring.House, caller: wiring.Operator, silence_id: str) -> Silence:
     return await people.cancel(house.db, caller.name, silence_id)

@@ -7,15 +7,18 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from hangwatch_server import durations, security
-from hangwatch_server.api import deps, documents, examples, once, paging
+from hangwatch_server import durations, security, wiring
+from hangwatch_server.api import documents, examples, once, paging
 from hangwatch_server.db import audit
 from hangwatch_server.db import tokens as token_rows
 from hangwatch_server.errors import NotFoundError
 
 LONGEST_LIFE_S = 10 * 365 * 86400
 router = APIRouter(
-    prefix="/tokens", tags=["administration"], dependencies=[deps.ADMIN], route_class=once.OnceRoute
+    prefix="/tokens",
+    tags=["administration"],
+    dependencies=[wiring.ADMIN],
+    route_class=once.OnceRoute,
 )
 
 
@@ -23,7 +26,7 @@ router = APIRouter(
 async def list_tokens(
     request: Request,
     response: Response,
-    house: deps.House,
+    house: wiring.House,
     limit: paging.LongLimit = 10_000,
     cursor: paging.Offset = None,
 ) -> paging.Page[documents.TokenRow]:
@@ -39,7 +42,7 @@ async def list_tokens(
     responses=examples.of(examples.NEW_TOKEN, status=201),
 )
 async def create_token(
-    house: deps.House, caller: deps.Admin, body: documents.TokenRequest
+    house: wiring.House, caller: wiring.Admin, body: documents.TokenRequest
 ) -> documents.NewToken:
     expires_at = None
     if body.expires_in is not None:
@@ -63,8 +66,8 @@ async def create_token(
 
 @router.delete("/{token_id}", status_code=204, summary="Revoke a token")
 async def revoke_token(
-    house: deps.House,
-    caller: deps.Admin,
+    house: wiring.House,
+    caller: wiring.Admin,
     token_id: str,
     with_enrolled: Annotated[
         bool, Query(description="And the tokens that agents came by with it.")

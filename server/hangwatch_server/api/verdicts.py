@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from hangwatch_server import durations, model
+from hangwatch_server import durations, model, wiring
 from hangwatch_server.api import deps, examples, fields, plain
 
 LONGEST_WAIT_S = 120
-router = APIRouter(prefix="/jobs", tags=["verdicts"], dependencies=[deps.READ])
+router = APIRouter(prefix="/jobs", tags=["verdicts"], dependencies=[wiring.READ])
 
 
 @router.get(
@@ -21,8 +21,8 @@ router = APIRouter(prefix="/jobs", tags=["verdicts"], dependencies=[deps.READ])
 )
 async def verdict(
     request: Request,
-    house: deps.House,
-    caller: deps.Reader,
+    house: wiring.House,
+    caller: wiring.Reader,
     job_id: str,
     wait: fields.Wait = "0s",
     index: Annotated[int | None, Query(ge=0, description="The index seen last.")] = None,

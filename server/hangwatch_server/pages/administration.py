@@ -14,7 +14,7 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BeforeValidator
 
-from hangwatch_server import patterns
+from hangwatch_server import patterns, texts, wiring
 from hangwatch_server.db import audit
 from hangwatch_server.db import jobs as job_rows
 from hangwatch_server.db import sessions as session_rows
@@ -22,18 +22,18 @@ from hangwatch_server.db import tokens as token_rows
 from hangwatch_server.db.sessions import SessionKind
 from hangwatch_server.errors import ConflictError, HangwatchError, NotFoundError
 from hangwatch_server.model import Job
-from hangwatch_server.pages import access, render, words
+from hangwatch_server.pages import render, words
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.security import Scope, Sessions, TokenRequest, role_of
 from hangwatch_server.services import Services
 from hangwatch_server.settings import effective
 
 PAGE_AUDIT = 50
-router = APIRouter(route_class=PageRoute, dependencies=[access.ADMIN])
+router = APIRouter(route_class=PageRoute, dependencies=[wiring.ADMIN])
 
-Name = Annotated[str, Form(min_length=1, max_length=100, pattern=access.NO_NUL)]
-Pattern = Annotated[str, Form(max_length=patterns.MAX_CHARS, pattern=access.NO_NUL)]
-NodeName = Annotated[str, Form(max_length=100, pattern=access.NO_NUL)]
+Name = Annotated[str, Form(min_length=1, max_length=100, pattern=texts.NO_NUL)]
+Pattern = Annotated[str, Form(max_length=patterns.MAX_CHARS, pattern=texts.NO_NUL)]
+NodeName = Annotated[str, Form(max_length=100, pattern=texts.NO_NUL)]
 
 
 class Life(StrEnum):
@@ -72,7 +72,7 @@ KINDS = {
 
 
 @router.get("/settings")
-async def settings(request: Request, house: access.House) -> Response:
+async def settings(request: Request, house: wiring.House) -> Response:
     rows = effective.rows(house.settings, request.app.state.origins)
     values = {
         "title": "Settings · Hangwatch",
@@ -87,15 +87,15 @@ async def settings(request: Request, house: access.House) -> Response:
 
 
 @router.get("/settings/tokens")
-async def tokens(request: Request, house: access.House) -> Response:
+async def tokens(request: Request, house: wiring.House) -> Response:
     return render.page(request, "tokens", await _token_values(house))
 
 
 @router.post("/settings/tokens")
 async def create_token(
     request: Request,
-    house: access.House,
-    caller: access.Admin,
+    house: wiring.House,
+    caller: wiring.Admin,
     name: Name,
     scope: Annotated[Scope, Form()],
     node: NodeName = "",
@@ -136,7 +136,7 @@ async def create_token(
 
 
 @router.get("/settings/tokens/{token_id}/revoke")
-async def ask_revoke(request: Request, house: access.House, token_id: str) -> Response:
+async def ask_revoke(request: Request, house: wiring.House, token_id: str) -> Response:
     token = await _token(house, token_id)
     values = {
         "title": "Revoke a token · Hangwatch",
@@ -148,7 +148,7 @@ async def ask_revoke(request: Request, house: access.House, token_id: str) -> Re
 
 
 @router.post("/settings/tokens/{token_id}/revoke")
-async def revoke(house: access.House, caller: access.Admin, token_id: str) -> Response:
+async def revoke(house: wiring.House, caller: wiring.Admin, token_id: str) -> Response:
     token = await _token(house, token_id)
     await house.tokens.revoke(token_id)
     await audit.record(house.db, caller.name, "token.revoke", f"token:{token_id}", token.name)
@@ -157,7 +157,7 @@ async def revoke(house: access.House, caller: access.Admin, token_id: str) -> Re
 
 @router.get("/settings/sessions")
 async def signed_in(
-    request: Request, house: access.House, before: Annotated[str, Query(max_length=300)] = ""
+    request: Request, house: wiring.House, before: Annotated[str, Query(max_length=300)] = ""
 ) -> Response:
     rows, more = await session_rows.list_page(house.db, limit=PAGE_AUDIT, before=before or None)
     values = {
@@ -175,7 +175,7 @@ async def signed_in(
 
 @router.post("/settings/sessions/{session_id}/end")
 async def end_session(
-    request: Request, house: access.House, caller: access.Admin, session_id: str
+    request: Request, house: wiring.House, caller: wiring.Admin, session_id: str
 ) -> Response:
     keeper: Sessions = request.app.state.sessions
     ended = await keeper.end(session_id)
@@ -188,7 +188,7 @@ async def end_session(
 @router.get("/settings/audit")
 async def audit_trail(
     request: Request,
-    house: access.House,
+    house: wiring.House,
     before: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
     rows, more = await audit.list_page(house.db, limit=PAGE_AUDIT, before=before or None)
@@ -204,14 +204,14 @@ async def audit_trail(
 
 
 @router.get("/jobs/{job_id}/delete")
-async def ask_delete(request: Request, house: access.House, job_id: str) -> Response:
+async def ask_delete(request: Request, house: wiring.House, job_id: str) -> Response:
     job = await _job_that_is_over(house, job_id)
     values = {"title": "Delete a job · Hangwatch", "section": "jobs", "job": job}
     return render.page(request, "job_delete", values)
 
 
 @router.post("/jobs/{job_id}/delete")
-async def delete_job(house: access.House, caller: access.Admin, job_id: str) -> Response:
+async def delete_job(house: wiring.House, caller: wiring.Admin, job_id: str) -> Response:
     job = await _job_that_is_over(house, job_id)
     await job_rows.delete(house.db, job_id)
     await audit.record(house.db, caller.name, "job.delete", f"job:{job_id}", job.name)

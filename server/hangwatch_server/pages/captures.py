@@ -9,11 +9,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from hangwatch_server import ranges
+from hangwatch_server import ranges, wiring
 from hangwatch_server.captures import pairing
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import Capture, CaptureState, PartRow, Tree
-from hangwatch_server.pages import access, live, render, stack_view, words
+from hangwatch_server.pages import live, render, stack_view, words
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.services import Services
 
@@ -23,7 +23,7 @@ MAX_MOVES = 200
 # While so many ranks answer, the tree would change faster than it is merged: it comes at the end.
 TREE_WHILE_TAKING = 512
 _EMPTY = Tree(capture="", roots=(), classes=(), missing=())
-router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
+router = APIRouter(route_class=PageRoute, dependencies=[wiring.READ])
 
 Before = Annotated[str, Query(max_length=64)]
 
@@ -40,20 +40,20 @@ class Gap:
 
 
 @router.get("/captures/{capture_id}.txt", response_class=PlainTextResponse)
-async def capture_text(house: access.House, capture_id: str) -> str:
+async def capture_text(house: wiring.House, capture_id: str) -> str:
     return await house.captures.text(capture_id)
 
 
 @router.get("/captures/{capture_id}.json")
-async def capture_json(house: access.House, capture_id: str) -> Capture:
+async def capture_json(house: wiring.House, capture_id: str) -> Capture:
     return await house.captures.get(capture_id)
 
 
-@router.get("/captures/{capture_id}/stacks/live", dependencies=[access.STREAM_PLACE])
-@router.get("/captures/{capture_id}/live", dependencies=[access.STREAM_PLACE])
+@router.get("/captures/{capture_id}/stacks/live", dependencies=[wiring.STREAM_PLACE])
+@router.get("/captures/{capture_id}/live", dependencies=[wiring.STREAM_PLACE])
 async def capture_live(
     request: Request,
-    house: access.House,
+    house: wiring.House,
     chosen: stack_view.Chosen,
     capture_id: str,
     before: Before = "",
@@ -72,7 +72,7 @@ async def capture_live(
 @router.get("/captures/{capture_id}/compare")
 async def compare(
     request: Request,
-    house: access.House,
+    house: wiring.House,
     chosen: stack_view.Chosen,
     capture_id: str,
     before: Before,
@@ -98,7 +98,7 @@ async def compare(
 @router.get("/captures/{capture_id}/branches")
 async def branches(
     request: Request,
-    house: access.House,
+    house: wiring.House,
     chosen: stack_view.Chosen,
     capture_id: str,
     before: Before = "",
@@ -111,7 +111,7 @@ async def branches(
 @router.get("/captures/{capture_id}")
 async def capture(
     request: Request,
-    house: access.House,
+    house: wiring.House,
     chosen: stack_view.Chosen,
     capture_id: str,
     before: Before = "",
@@ -122,15 +122,15 @@ async def capture(
 
 @router.get("/jobs/{job_id}/captures")
 async def job_captures(
-    request: Request, house: access.House, job_id: str, ranks: str = "", cursor: Before = ""
+    request: Request, house: wiring.House, job_id: str, ranks: str = "", cursor: Before = ""
 ) -> Response:
     values = await _list_values(house, job_id, ranks, cursor)
     return render.page(request, "captures", values)
 
 
-@router.get("/jobs/{job_id}/captures/live", dependencies=[access.STREAM_PLACE])
+@router.get("/jobs/{job_id}/captures/live", dependencies=[wiring.STREAM_PLACE])
 async def job_captures_live(
-    request: Request, house: access.House, job_id: str, ranks: str = "", cursor: Before = ""
+    request: Request, house: wiring.House, job_id: str, ranks: str = "", cursor: Before = ""
 ) -> Response:
     await _list_values(house, job_id, ranks, cursor)
     return live.stream(

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.datastructures import FormData
 
+from hangwatch_server import wiring
 from hangwatch_server.alerts import channels, directory
 from hangwatch_server.alerts.channels import BadChannelError
 from hangwatch_server.alerts.directory import Trial
@@ -16,13 +17,13 @@ from hangwatch_server.db import channels as channel_rows
 from hangwatch_server.db import deliveries as delivery_rows
 from hangwatch_server.errors import ConflictError
 from hangwatch_server.model.alerts import Channel, ChannelKind
-from hangwatch_server.pages import access, alert_words, channel_form, render, words
+from hangwatch_server.pages import alert_words, channel_form, render, words
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.pages.channel_form import Draft
 from hangwatch_server.services import Services
 from hangwatch_server.settings.address import url_of
 
-router = APIRouter(route_class=PageRoute, dependencies=[access.OPERATE])
+router = APIRouter(route_class=PageRoute, dependencies=[wiring.OPERATE])
 
 
 async def _form(request: Request) -> FormData:
@@ -34,7 +35,7 @@ Kind = Annotated[ChannelKind, Query()]
 
 
 @router.get("/channels")
-async def list_channels(request: Request, house: access.House) -> Response:
+async def list_channels(request: Request, house: wiring.House) -> Response:
     values = {
         **_frame("Channels"),
         "channels": await channel_rows.list_all(house.db),
@@ -45,14 +46,14 @@ async def list_channels(request: Request, house: access.House) -> Response:
     return render.page(request, "channels", values)
 
 
-@router.get("/channels/new", dependencies=[access.ADMIN])
-async def new_channel(request: Request, house: access.House, kind: Kind) -> Response:
+@router.get("/channels/new", dependencies=[wiring.ADMIN])
+async def new_channel(request: Request, house: wiring.House, kind: Kind) -> Response:
     return _page(request, house, channel_form.new(kind))
 
 
 @router.post("/channels/new")
 async def create_channel(
-    request: Request, house: access.House, caller: access.Admin, kind: Kind, form: Form
+    request: Request, house: wiring.House, caller: wiring.Admin, kind: Kind, form: Form
 ) -> Response:
     draft = channel_form.read(form, channel_form.new(kind))
     try:
@@ -63,15 +64,15 @@ async def create_channel(
     return RedirectResponse(f"/channels/{made.id}", status_code=303)
 
 
-@router.get("/channels/{channel_id}", dependencies=[access.ADMIN])
-async def channel(request: Request, house: access.House, channel_id: str) -> Response:
+@router.get("/channels/{channel_id}", dependencies=[wiring.ADMIN])
+async def channel(request: Request, house: wiring.House, channel_id: str) -> Response:
     found = await directory.find(house.db, channel_id)
     return _page(request, house, channel_form.of_channel(found), found)
 
 
 @router.post("/channels/{channel_id}")
 async def change_channel(
-    request: Request, house: access.House, caller: access.Admin, channel_id: str, form: Form
+    request: Request, house: wiring.House, caller: wiring.Admin, channel_id: str, form: Form
 ) -> Response:
     found = await directory.find(house.db, channel_id)
     draft = channel_form.read(form, channel_form.of_channel(found))
@@ -86,7 +87,7 @@ async def change_channel(
 
 @router.post("/channels/{channel_id}/test")
 async def test_channel(
-    request: Request, house: access.House, caller: access.Admin, channel_id: str
+    request: Request, house: wiring.House, caller: wiring.Admin, channel_id: str
 ) -> Response:
     """The outcome alone for a script, else the channel's page with it."""
     found = await directory.find(house.db, channel_id)
@@ -97,14 +98,14 @@ async def test_channel(
     return _page(request, house, channel_form.of_channel(found), found, trial=trial)
 
 
-@router.get("/channels/{channel_id}/delete", dependencies=[access.ADMIN])
-async def ask_delete(request: Request, house: access.House, channel_id: str) -> Response:
+@router.get("/channels/{channel_id}/delete", dependencies=[wiring.ADMIN])
+async def ask_delete(request: Request, house: wiring.House, channel_id: str) -> Response:
     found = await directory.find(house.db, channel_id)
     return render.page(request, "channel_delete", {**_frame("Delete a channel"), "channel": found})
 
 
 @router.post("/channels/{channel_id}/delete")
-async def delete_channel(house: access.House, caller: access.Admin, channel_id: str) -> Response:
+async def delete_channel(house: wiring.House, caller: wiring.Admin, channel_id: str) -> Response:
     await directory.delete(house.db, channel_id, caller.name)
     return RedirectResponse("/channels", status_code=303)
 

@@ -9,15 +9,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from hangwatch_server import wiring
 from hangwatch_server.model import ACTIVE_INCIDENTS, Incident
-from hangwatch_server.pages import access, headline, incidents, render
+from hangwatch_server.pages import headline, incidents, render
 from hangwatch_server.pages.boundary import PageRoute
 
-router = APIRouter(route_class=PageRoute, dependencies=[access.OPERATE])
+router = APIRouter(route_class=PageRoute, dependencies=[wiring.OPERATE])
 
 
 @router.get("/incidents/{incident_id}/acknowledge")
-async def ask_acknowledge(request: Request, house: access.House, incident_id: str) -> Response:
+async def ask_acknowledge(request: Request, house: wiring.House, incident_id: str) -> Response:
     found = await incidents.find(house, incident_id)
     return render.page(request, "incident_acknowledge", _values(found, "Acknowledge"))
 
@@ -25,7 +26,7 @@ async def ask_acknowledge(request: Request, house: access.House, incident_id: st
 @router.get("/incidents/{incident_id}/snooze")
 async def ask_snooze(
     request: Request,
-    house: access.House,
+    house: wiring.House,
     incident_id: str,
     minutes: Annotated[int, Query(ge=1, le=24 * 60)] = 60,
 ) -> Response:

@@ -9,17 +9,18 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
+from hangwatch_server import wiring
 from hangwatch_server.alerts import people
 from hangwatch_server.db import channels as channel_rows
 from hangwatch_server.db import deliveries as delivery_rows
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model.alerts import Delivery, DeliveryState
-from hangwatch_server.pages import access, alert_words, render, words
+from hangwatch_server.pages import alert_words, render, words
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.services import Services
 
 PAGE_DELIVERIES = 50
-router = APIRouter(route_class=PageRoute, dependencies=[access.OPERATE])
+router = APIRouter(route_class=PageRoute, dependencies=[wiring.OPERATE])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ def _filters(
 @router.get("/deliveries")
 async def list_deliveries(
     request: Request,
-    house: access.House,
+    house: wiring.House,
     asked: Annotated[Filters, Depends(_filters)],
     before: Annotated[str, Query(max_length=255)] = "",
 ) -> Response:
@@ -80,7 +81,7 @@ async def list_deliveries(
 
 
 @router.get("/deliveries/{delivery_id}")
-async def delivery(request: Request, house: access.House, delivery_id: str) -> Response:
+async def delivery(request: Request, house: wiring.House, delivery_id: str) -> Response:
     found = await _find(house, delivery_id)
     values = {
         "title": "Delivery · Hangwatch",
@@ -93,7 +94,7 @@ async def delivery(request: Request, house: access.House, delivery_id: str) -> R
 
 
 @router.post("/deliveries/{delivery_id}/redeliver")
-async def redeliver(house: access.House, caller: access.Operator, delivery_id: str) -> Response:
+async def redeliver(house: wiring.House, caller: wiring.Operator, delivery_id: str) -> Response:
     await people.redeliver(house.db, caller.name, delivery_id)
     house.alerts.worker.wake()
     return RedirectResponse(f"/deliveries/{delivery_id}", status_code=303)

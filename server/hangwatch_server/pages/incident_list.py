@@ -10,15 +10,15 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from hangwatch_server import security
+from hangwatch_server import security, wiring
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.model import ACTIVE_INCIDENTS, SHOWN_INCIDENTS, IncidentState
-from hangwatch_server.pages import access, headline, live, render
+from hangwatch_server.pages import headline, live, render
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.services import Services
 
 PAGE_INCIDENTS = 50
-router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
+router = APIRouter(route_class=PageRoute, dependencies=[wiring.READ])
 
 
 class Period(StrEnum):
@@ -84,15 +84,15 @@ Before = Annotated[str, Query(max_length=255)]
 @router.get("/incidents")
 @security.for_bound_callers
 async def list_incidents(
-    request: Request, house: access.House, asked: Asked, before: Before = ""
+    request: Request, house: wiring.House, asked: Asked, before: Before = ""
 ) -> Response:
     return render.page(request, "incidents", await _values(request, house, asked, before))
 
 
-@router.get("/incidents/live", dependencies=[access.STREAM_PLACE])
+@router.get("/incidents/live", dependencies=[wiring.STREAM_PLACE])
 @security.for_bound_callers
 async def list_live(
-    request: Request, house: access.House, asked: Asked, before: Before = ""
+    request: Request, house: wiring.House, asked: Asked, before: Before = ""
 ) -> Response:
     return live.stream(
         request, house, ("jobs",), "incidents", lambda page: _values(page, house, asked, before)

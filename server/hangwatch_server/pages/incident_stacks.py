@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
+from hangwatch_server import wiring
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import Incident
-from hangwatch_server.pages import access, headline, render, stack_view, words
+from hangwatch_server.pages import headline, render, stack_view, words
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.services import Services
 
-router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
+router = APIRouter(route_class=PageRoute, dependencies=[wiring.READ])
 
 
 @router.get("/incidents/{incident_id}/stacks")
 async def stacks(
-    request: Request, house: access.House, chosen: stack_view.Chosen, incident_id: str
+    request: Request, house: wiring.House, chosen: stack_view.Chosen, incident_id: str
 ) -> Response:
     incident = await _find(house, incident_id)
     tree = await house.captures.incident_tree(incident_id, native=chosen.native)
@@ -39,7 +40,7 @@ async def stacks(
 
 @router.get("/incidents/{incident_id}/branches")
 async def branches(
-    request: Request, house: access.House, chosen: stack_view.Chosen, incident_id: str
+    request: Request, house: wiring.House, chosen: stack_view.Chosen, incident_id: str
 ) -> Response:
     incident = await _find(house, incident_id)
     tree = await house.captures.incident_tree(incident_id, native=chosen.native)

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import PlainTextResponse, RedirectResponse
 from pydantic import BeforeValidator, Field
 
-from hangwatch_server import ranges
+from hangwatch_server import ranges, texts, wiring
 from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.db import moments as moment_rows
@@ -26,7 +26,6 @@ from hangwatch_server.model import (
     Verdict,
 )
 from hangwatch_server.pages import (
-    access,
     alerts_sent,
     bundles,
     commands,
@@ -48,7 +47,7 @@ from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.services import Services
 
 LONGEST_SNOOZE = timedelta(days=30)
-router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
+router = APIRouter(route_class=PageRoute, dependencies=[wiring.READ])
 
 _Rank = Annotated[int, Field(ge=0, le=1_000_000)]
 # A field that was emptied asks for no rank.
@@ -56,30 +55,30 @@ RankChoice = Annotated[_Rank | None, BeforeValidator(lambda text: text or None),
 
 
 @router.get("/incidents/{incident_id}.txt", response_class=PlainTextResponse)
-async def incident_text(request: Request, house: access.House, incident_id: str) -> str:
+async def incident_text(request: Request, house: wiring.House, incident_id: str) -> str:
     return await _text(request, house, await find(house, incident_id))
 
 
 @router.get("/incidents/{incident_id}.json")
-async def incident_json(house: access.House, incident_id: str) -> Incident:
+async def incident_json(house: wiring.House, incident_id: str) -> Incident:
     return await find(house, incident_id)
 
 
 @router.get("/incidents/{incident_id}/moments.json")
-async def incident_moments(house: access.House, incident_id: str) -> tuple[Moment, ...]:
+async def incident_moments(house: wiring.House, incident_id: str) -> tuple[Moment, ...]:
     await find(house, incident_id)
     return await moment_rows.of_incident(house.db, incident_id)
 
 
-@router.get("/incidents/{incident_id}/bundle.zip", dependencies=[access.BUNDLE_PLACE])
-async def incident_bundle(house: access.House, incident_id: str) -> Response:
+@router.get("/incidents/{incident_id}/bundle.zip", dependencies=[wiring.BUNDLE_PLACE])
+async def incident_bundle(house: wiring.House, incident_id: str) -> Response:
     return await bundles.response(house, await find(house, incident_id))
 
 
-@router.get("/incidents/{incident_id}/live", dependencies=[access.STREAM_PLACE])
+@router.get("/incidents/{incident_id}/live", dependencies=[wiring.STREAM_PLACE])
 async def incident_live(
     request: Request,
-    house: access.House,
+    house: wiring.House,
     incident_id: str,
     chosen: stack_view.Chosen,
     rank: RankChoice = None,
@@ -98,7 +97,7 @@ async def incident_live(
 @router.get("/incidents/{incident_id}", response_model=None)
 async def incident(
     request: Request,
-    house: access.House,
+    house: wiring.House,
     incident_id: str,
     chosen: stack_view.Chosen,
     rank: RankChoice = None,
@@ -115,10 +114,10 @@ async def incident(
 
 @router.post("/incidents/{incident_id}/acknowledge")
 async def acknowledge(
-    house: access.House,
-    caller: access.Operator,
+    house: wiring.House,
+    caller: wiring.Operator,
     incident_id: str,
-    comment: Annotated[str, Form(max_length=2000, pattern=access.NO_NUL)] = "",
+    comment: Annotated[str, Form(max_length=2000, pattern=texts.NO_NUL)] = "",
 ) -> Response:
     await people.acknowledge(house.db, house.bus, incident_id, caller.name, comment.strip())
     return _back(incident_id)
@@ -126,10 +125,10 @@ async def acknowledge(
 
 @router.post("/incidents/{incident_id}/comments")
 async def comment(
-    house: access.House,
-    caller: access.Operator,
+    house: wiring.House,
+    caller: wiring.Operator,
     incident_id: str,
-    text: Annotated[str, Form(min_length=1, max_length=2000, pattern=access.NO_NUL)],
+    text: Annotated[str, Form(min_length=1, max_length=2000, pattern=texts.NO_NUL)],
 ) -> Response:
     if text.strip():
         await people.comment(house.db, house.bus, incident_id, caller.name, text.strip())
@@ -138,8 +137,8 @@ async def comment(
 
 @router.post("/incidents/{incident_id}/snooze")
 async def snooze(
-    house: access.House,
-    caller: access.Operator,
+    house: wiring.House,
+    caller: wiring.Operator,
     incident_id: str,
     minutes: Annotated[int | None, Form(ge=1, le=24 * 60)] = None,
 ) -> Response:

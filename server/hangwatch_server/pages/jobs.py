@@ -13,13 +13,12 @@ from fastapi.responses import PlainTextResponse, RedirectResponse
 from pydantic import TypeAdapter
 
 from hangwatch_agent import wire
-from hangwatch_server import patterns, ranges, security
+from hangwatch_server import patterns, ranges, security, wiring
 from hangwatch_server.db import audit
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.errors import DatabaseError, NotFoundError
 from hangwatch_server.model import SHOWN_INCIDENTS, GroupRow, Incident, Job, Lag, RankRow, Verdict
 from hangwatch_server.pages import (
-    access,
     colouring,
     group_table,
     headline,
@@ -43,7 +42,7 @@ PAST_INCIDENTS = 5
 THREAD_FROM_RANKS = 2_000  # packing more would hold up agents and other readers
 _VERDICT = TypeAdapter(Verdict)
 _ROW_ORDER = {"culprit": 0, "gone": 1, "silent": 2, "unknown": 3}
-router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
+router = APIRouter(route_class=PageRoute, dependencies=[wiring.READ])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ Query_ = Annotated[Asked, Depends(Asked)]
 
 @router.get("/jobs/by-name/{name:path}")
 @security.for_bound_callers
-async def job_by_name(request: Request, house: access.House, name: str) -> Response:
+async def job_by_name(request: Request, house: wiring.House, name: str) -> Response:
     if not patterns.matches(security.jobs_of(request), name):
         raise NotFoundError(f"there is no job named '{name}': `hangwatch status` lists all jobs")
     job = await house.watch.job_by_name(name)
@@ -69,17 +68,17 @@ async def job_by_name(request: Request, house: access.House, name: str) -> Respo
 
 
 @router.get("/jobs/{job_id}.txt", response_class=PlainTextResponse)
-async def job_text(house: access.House, job_id: str) -> str:
+async def job_text(house: wiring.House, job_id: str) -> str:
     return text_page.of_job(await house.watch.job(job_id), await house.watch.groups(job_id))
 
 
 @router.get("/jobs/{job_id}.json")
-async def job_json(house: access.House, job_id: str) -> Verdict:
+async def job_json(house: wiring.House, job_id: str) -> Verdict:
     return await house.watch.verdict(job_id)
 
 
-@router.get("/jobs/{job_id}/live", dependencies=[access.STREAM_PLACE])
-async def job_live(request: Request, house: access.House, job_id: str, asked: Query_) -> Response:
+@router.get("/jobs/{job_id}/live", dependencies=[wiring.STREAM_PLACE])
+async def job_live(request: Request, house: wiring.House, job_id: str, asked: Query_) -> Response:
     await house.watch.job(job_id)
     # A page that connects again has the places which its last stream has sent.
     changes = job_data.Changes(request.headers.get("last-event-id") or asked.held)
@@ -95,7 +94,7 @@ async def job_live(request: Request, house: access.House, job_id: str, asked: Qu
 
 
 @router.get("/jobs/{job_id}", response_model=None)
-async def job(request: Request, house: access.House, job_id: str, asked: Query_) -> Response:
+async def job(request: Request, house: wiring.House, job_id: str, asked: Query_) -> Response:
     form = negotiation.wanted(request)
     if form == "json":
         document = _VERDICT.dump_json(await house.watch.verdict(job_id), by_alias=True)
@@ -108,10 +107,10 @@ async def job(request: Request, house: access.House, job_id: str, asked: Query_)
     return render.page(request, "job", {**values, **sent})
 
 
-@router.post("/jobs/{job_id}/captures", dependencies=[access.CAPTURE_LIMIT])
+@router.post("/jobs/{job_id}/captures", dependencies=[wiring.CAPTURE_LIMIT])
 async def take_capture(
-    house: access.House,
-    caller: access.Operator,
+    house: wiring.House,
+    caller: wiring.Operator,
     job_id: str,
     ranks: Annotated[str, Form(max_length=10_000)] = "",
     native: Annotated[bool, Form()] = False,

@@ -10,10 +10,11 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 
+from hangwatch_server import wiring
 from hangwatch_server.db import incidents as incident_rows
 from hangwatch_server.errors import NotFoundError
 from hangwatch_server.model import ACTIVE_INCIDENTS, SHOWN_INCIDENTS, Link, NodeRow, RankRow
-from hangwatch_server.pages import access, headline, live, render, words
+from hangwatch_server.pages import headline, live, render, words
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.services import Services
 
@@ -24,7 +25,7 @@ MAX_JOBS = 20
 MAX_RANKS = 64  # of one job on the page of a node
 SHOWN_SKEW_S = 1.0
 _LINK_ORDER = {Link.LOST: 0, Link.LATE: 1, Link.LIVE: 2}
-router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
+router = APIRouter(route_class=PageRoute, dependencies=[wiring.READ])
 
 
 class Order(StrEnum):
@@ -52,28 +53,28 @@ class NodeJob:
 
 @router.get("/nodes")
 async def list_nodes(
-    request: Request, house: access.House, sort: Sort = Order.SILENT, page: Page = 1
+    request: Request, house: wiring.House, sort: Sort = Order.SILENT, page: Page = 1
 ) -> Response:
     return render.page(request, "nodes", await _list_values(request, house, sort, page))
 
 
-@router.get("/nodes/live", dependencies=[access.STREAM_PLACE])
+@router.get("/nodes/live", dependencies=[wiring.STREAM_PLACE])
 async def list_live(
-    request: Request, house: access.House, sort: Sort = Order.SILENT, page: Page = 1
+    request: Request, house: wiring.House, sort: Sort = Order.SILENT, page: Page = 1
 ) -> Response:
     return live.stream(
         request, house, TOPICS, "nodes", lambda asked: _list_values(asked, house, sort, page)
     )
 
 
-@router.get("/nodes/{name:path}/live", dependencies=[access.STREAM_PLACE])
-async def node_live(request: Request, house: access.House, name: str) -> Response:
+@router.get("/nodes/{name:path}/live", dependencies=[wiring.STREAM_PLACE])
+async def node_live(request: Request, house: wiring.House, name: str) -> Response:
     await house.watch.node(name)
     return live.stream(request, house, TOPICS, "node", lambda _: _values(house, name))
 
 
 @router.get("/nodes/{name:path}")
-async def node(request: Request, house: access.House, name: str) -> Response:
+async def node(request: Request, house: wiring.House, name: str) -> Response:
     return render.page(request, "node", await _values(house, name))
 
 

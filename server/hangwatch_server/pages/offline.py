@@ -9,10 +9,10 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
-from hangwatch_server import offline, security, uploads
+from hangwatch_server import offline, security, uploads, wiring
 from hangwatch_server.model import Tree
 from hangwatch_server.offline import JobReport, Outcome
-from hangwatch_server.pages import access, boundary, headline, render, ring, sides, stack_view
+from hangwatch_server.pages import boundary, headline, render, ring, sides, stack_view
 from hangwatch_server.pages.boundary import PageRoute
 
 MAX_ROWS = 200
@@ -53,14 +53,14 @@ router = APIRouter(route_class=UploadRoute)
 
 @router.get("/offline")
 @security.for_bound_callers
-async def form(request: Request, caller: access.Reader) -> Response:
+async def form(request: Request, caller: wiring.Reader) -> Response:
     return render.page(request, "offline", _values(uploads.may(caller)))
 
 
 @router.post("/offline", dependencies=[uploads.TURN])
 @security.form_read_by(uploads.form)
 @security.for_bound_callers
-async def show(request: Request, caller: access.Reader) -> Response:
+async def show(request: Request, caller: wiring.Reader) -> Response:
     report = await uploads.report(request, caller)
     worst = sorted(report.jobs, key=lambda job: list(Outcome).index(job.outcome))
     shown = [_shown(request, job) for job in worst[:MAX_JOBS]]

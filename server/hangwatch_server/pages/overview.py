@@ -10,16 +10,16 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from hangwatch_server import patterns, security
+from hangwatch_server import patterns, security, wiring
 from hangwatch_server.model import Job, State
-from hangwatch_server.pages import access, drawing, headline, live, render, words
+from hangwatch_server.pages import drawing, headline, live, render, words
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.services import Services
 
 PAGE_JOBS = 50
 EARLIER_JOBS = 20
 TOPICS = ("jobs",)
-router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
+router = APIRouter(route_class=PageRoute, dependencies=[wiring.READ])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +56,13 @@ Asked = Annotated[Filters, Depends(_filters)]
 
 @router.get("/")
 @security.for_bound_callers
-async def overview(request: Request, house: access.House, asked: Asked) -> Response:
+async def overview(request: Request, house: wiring.House, asked: Asked) -> Response:
     return render.page(request, "overview", await _values(request, house, asked))
 
 
-@router.get("/live", dependencies=[access.STREAM_PLACE])
+@router.get("/live", dependencies=[wiring.STREAM_PLACE])
 @security.for_bound_callers
-async def overview_live(request: Request, house: access.House, asked: Asked) -> Response:
+async def overview_live(request: Request, house: wiring.House, asked: Asked) -> Response:
     return live.stream(request, house, TOPICS, "overview", lambda page: _values(page, house, asked))
 
 

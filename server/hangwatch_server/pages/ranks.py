@@ -6,27 +6,27 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
-from hangwatch_server import ranges
+from hangwatch_server import ranges, wiring
 from hangwatch_server.db import captures as capture_rows
 from hangwatch_server.errors import HangwatchError, NotFoundError
 from hangwatch_server.model import Culprit, Job, PathStep, RankDetail
-from hangwatch_server.pages import access, live, render, stack_view, words
+from hangwatch_server.pages import live, render, stack_view, words
 from hangwatch_server.pages.boundary import PageRoute
 from hangwatch_server.services import Services
 
 MAX_CAPTURES = 10
-router = APIRouter(route_class=PageRoute, dependencies=[access.READ])
+router = APIRouter(route_class=PageRoute, dependencies=[wiring.READ])
 Rank = Annotated[int, Path(ge=0, lt=ranges.MAX_RANKS)]
 
 
 @router.get("/jobs/{job_id}/ranks/{rank}.json")
-async def rank_json(house: access.House, job_id: str, rank: Rank) -> RankDetail:
+async def rank_json(house: wiring.House, job_id: str, rank: Rank) -> RankDetail:
     return await house.watch.rank(job_id, rank)
 
 
-@router.get("/jobs/{job_id}/ranks/{rank}/live", dependencies=[access.STREAM_PLACE])
+@router.get("/jobs/{job_id}/ranks/{rank}/live", dependencies=[wiring.STREAM_PLACE])
 async def rank_live(
-    request: Request, house: access.House, job_id: str, rank: Rank, chosen: stack_view.Chosen
+    request: Request, house: wiring.House, job_id: str, rank: Rank, chosen: stack_view.Chosen
 ) -> Response:
     await _job(house, job_id, rank)
     topics = (f"job:{job_id}",)
@@ -37,7 +37,7 @@ async def rank_live(
 
 @router.get("/jobs/{job_id}/ranks/{rank}")
 async def rank(
-    request: Request, house: access.House, job_id: str, rank: Rank, chosen: stack_view.Chosen
+    request: Request, house: wiring.House, job_id: str, rank: Rank, chosen: stack_view.Chosen
 ) -> Response:
     return render.page(request, "rank", await _values(request, house, job_id, rank, chosen))
 

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.datastructures import FormData
 
+from hangwatch_server import wiring
 from hangwatch_server.alerts import matching, people
 from hangwatch_server.alerts.channels import BadChannelError
 from hangwatch_server.db import incidents as incident_rows
@@ -18,7 +19,6 @@ from hangwatch_server.errors import ConflictError
 from hangwatch_server.model import Incident, IncidentState
 from hangwatch_server.model.alerts import Matcher, MatchField, Repeat, Silence
 from hangwatch_server.pages import (
-    access,
     alert_words,
     channel_form,
     headline,
@@ -33,7 +33,7 @@ MAX_PREVIEW = 500  # active incidents that are looked at
 SHOWN_PREVIEW = 5
 PAGE_OVER = 20
 _PERIODS = {Repeat.DAILY: timedelta(days=1), Repeat.WEEKLY: timedelta(weeks=1)}
-router = APIRouter(route_class=PageRoute, dependencies=[access.OPERATE])
+router = APIRouter(route_class=PageRoute, dependencies=[wiring.OPERATE])
 
 
 async def _form(request: Request) -> FormData:
@@ -47,7 +47,7 @@ Wanted = Annotated[str, Query(max_length=200)]
 @router.get("/silences")
 async def list_silences(
     request: Request,
-    house: access.House,
+    house: wiring.House,
     job: Wanted = "",
     node: Wanted = "",
     kind: Wanted = "",
@@ -60,7 +60,7 @@ async def list_silences(
 
 @router.post("/silences")
 async def create_silence(
-    request: Request, house: access.House, caller: access.Operator, form: Form
+    request: Request, house: wiring.House, caller: wiring.Operator, form: Form
 ) -> Response:
     draft = silence_form.read(form)
     try:
@@ -80,14 +80,14 @@ async def create_silence(
 
 
 @router.post("/silences/preview")
-async def preview(request: Request, house: access.House, form: Form) -> Response:
+async def preview(request: Request, house: wiring.House, form: Form) -> Response:
     """Which of the incidents that are open now the form's matchers match."""
     draft = silence_form.read(form)
     return render.part(request, "silence_preview", await _preview(house, draft))
 
 
 @router.post("/silences/{silence_id}/cancel")
-async def cancel_silence(house: access.House, caller: access.Operator, silence_id: str) -> Response:
+async def cancel_silence(house: wiring.House, caller: wiring.Operator, silence_id: str) -> Response:
     await people.cancel(house.db, caller.name, silence_id)
     return RedirectResponse("/silences", status_code=303)
 
